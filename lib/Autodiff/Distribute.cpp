@@ -287,11 +287,17 @@ LogicalResult Distributor::run() {
   share();
   SmallVector<Result> results = takeResults(function);
   sumGradients(results);
+  OpBuilder builder(function.getContext());
   for (Result &result : results) {
-    if (result.get(kGradientAttr))
-      result.value =
-          sums.lookup({result.value, unsigned(gradientSharing(result).form)});
-    else if (result.get(attrs::kUpdates)) {
+    if (result.get(kGradientAttr)) {
+      Sharing sharing = gradientSharing(result);
+      result.value = sums.lookup({result.value, unsigned(sharing.form)});
+      if (sharing.form == ShardForm::Whole)
+        continue;
+      result.set(builder, attrs::kWhole, TypeAttr::get(sharing.whole));
+      result.set(builder, attrs::kShards,
+                 builder.getI64IntegerAttr(sharing.group.size));
+    } else if (result.get(attrs::kUpdates)) {
       if (failed(shareState(result, axes)))
         return failure();
     } else {

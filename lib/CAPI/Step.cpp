@@ -261,7 +261,7 @@ static llvm::Expected<TensorMap>
 readWeights(StepRun &run, const char *const *names, size_t count) {
   if (!names)
     return run.weights();
-  TensorMap result;
+  std::vector<std::string> wanted;
   Session &session = run.session();
   for (size_t i = 0; i < count; ++i) {
     if (!names[i])
@@ -276,12 +276,9 @@ readWeights(StepRun &run, const char *const *names, size_t count) {
         role != TensorRole::State)
       return statusError(CKOPT_NOT_FOUND, "'" + llvm::Twine(names[i]) +
                                               "' is no weight of the model");
-    auto value = session.read(*index);
-    if (!value)
-      return value.takeError();
-    result.set(names[i], std::move(*value));
+    wanted.push_back(names[i]);
   }
-  return result;
+  return run.read(wanted);
 }
 
 ckopt_status ckopt_step_get_weights(ckopt_step *step, const char *const *names,

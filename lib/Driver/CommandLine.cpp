@@ -203,11 +203,6 @@ llvm::Error DriverFlags::settleParallel() {
                       "one process sees the whole batch");
   if (step.ranks == 1)
     return llvm::Error::success();
-  if (step.shards > 1 && o.command != Command::Train &&
-      o.command != Command::Plan)
-    return usageError("--parallel=" + parallelText(step) +
-                      " is for 'ckopt train' and 'ckopt plan' so far: programs "
-                      "and artifacts take dp:N");
   std::optional<int64_t> &batch = o.compile.import.batch;
   std::string flag = "--parallel=" + parallelText(step);
   if (!batch)

@@ -459,8 +459,10 @@ llvm::Error Compilation::embedWeights(runtime::Manifest &manifest,
     if (!value)
       return value.takeError();
     tensor.dataOffset = int64_t(data.size());
-    data.resize((data.size() + size_t(tensor.bytes) + 63) / 64 * 64);
-    copyToOrder(*value, tensor, data.data() + tensor.dataOffset);
+    data.resize((data.size() + size_t(tensor.dataBytes()) + 63) / 64 * 64);
+    for (int64_t rank = 0; rank < tensor.shards; ++rank)
+      copyToOrder(tensor.shards > 1 ? shardOf(tensor, *value, rank) : *value,
+                  tensor, data.data() + tensor.dataOffsetOf(rank));
   }
   return llvm::Error::success();
 }

@@ -230,7 +230,9 @@ llvm::Expected<Evaluation> ckopt::evaluate(Session &session,
     result.sums += *metrics;
     result.samples += valid;
   }
-  if (!result.sums.count)
+  if (!result.sums.count) {
+    result.allIgnored = result.samples > 0;
     result.samples = 0;
+  }
   return result;
 }

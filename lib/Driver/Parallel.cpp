@@ -134,10 +134,12 @@ llvm::Error ckopt::openWorld(int64_t ranks, double timeout) {
 /// Whether a rank that fails ends the others: then it need not tell them.
 static bool failureEndsAll = false;
 
-void ckopt::leaveFilesToMain(TrainOptions &train) {
+void ckopt::leaveFilesToMain(TrainOptions &train, bool sharded) {
   train.progress = false;
-  for (std::string *path : {&train.checkpoint, &train.log, &train.html})
+  for (std::string *path : {&train.log, &train.html})
     path->clear();
+  if (!sharded)
+    train.checkpoint.clear();
 }
 
 llvm::Error ckopt::joinWorld(DriverOptions &options) {
@@ -173,14 +175,11 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
   // Rank 0 writes and prints. Of weights that ranks share all know whether it
   // writes them, since it needs the others' parts.
   silence(options);
-  if (options.compile.step.shards == 1) {
-    options.train.checkpoint.clear();
+  bool sharded = options.compile.step.shards > 1;
+  leaveFilesToMain(options.train, sharded);
+  if (!sharded)
     for (std::string *path : {&options.output, &options.emaOutput})
       path->clear();
-  }
-  std::string checkpoint = options.train.checkpoint;
-  leaveFilesToMain(options.train);
-  options.train.checkpoint = checkpoint;
   for (std::string *path :
        {&options.report, &options.timeline, &options.trace, &options.planOut,
         &options.planReport, &options.compile.phases.dumpDirectory})
@@ -375,19 +374,74 @@ llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
   return compareRanks(compilation, session, "the caller's batches", train);
 }
 
-llvm::Error ckopt::checkSameStart(const Session &session, bool changed) {
-  auto own =
-      changed ? hashState(session) : llvm::Expected<StateHashes>(StateHashes());
-  if (!own)
-    return own.takeError();
-  auto all = gatherNumbers(int64_t(own->common));
-  if (!all)
-    return all.takeError();
-  for (size_t rank = 1; rank < all->size(); ++rank)
-    if ((*all)[rank] != all->front())
-      return rankError("rank " + std::to_string(rank) +
-                       " was given other weights than rank 0, or only one of "
-                       "them was: all ranks set and resume the same");
+llvm::Expected<uint64_t> ckopt::hashCommonState(const Session &session) {
+  auto state = hashState(session);
+  if (!state)
+    return state.takeError();
+  return state->common;
+}
+
+void ckopt::addHash(uint64_t &hash, const TensorMap &tensors) {
+  std::string text = std::to_string(hash);
+  for (const auto &[name, value] : tensors)
+    hashTensor(text, name, value);
+  hash = hashOf(text);
+}
+
+/// What a rank is about to do, as others' errors say it.
+static const char *describe(Call call) {
+  switch (call) {
+  case Call::Step:
+    return "makes a step";
+  case Call::Gradients:
+    return "computes gradients";
+  case Call::Fit:
+    return "begins to train by fit";
+  case Call::Evaluate:
+    return "evaluates";
+  case Call::Predict:
+    return "predicts";
+  case Call::Weights:
+    return "reads weights";
+  case Call::Save:
+    return "saves weights";
+  case Call::Checkpoint:
+    return "writes a checkpoint";
+  case Call::Profile:
+    return "profiles";
+  }
+  return "does something else";
+}
+
+llvm::Error ckopt::meetRanks(const Meeting &meeting, llvm::Error own) {
+  World *world = World::current();
+  if (!world)
+    return own;
+  struct Numbers {
+    Call call;
+    uint64_t same;
+    int64_t failed;
+  };
+  Numbers mine = {meeting.call, meeting.same, bool(own)};
+  std::vector<Numbers> all(size_t(world->size()));
+  std::string error;
+  bool met = world->gatherAll(&mine, sizeof(mine), all.data(), error);
+  if (own)
+    return own;
+  if (!met)
+    return rankError(error);
+  auto rankNamed = [](size_t rank) { return "rank " + std::to_string(rank); };
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank].call != all[0].call)
+      return rankError(rankNamed(rank) + " " + describe(all[rank].call) +
+                       " where rank 0 " + describe(all[0].call) +
+                       ": all ranks make the same calls");
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].failed)
+      return rankError(rankNamed(rank) + " failed; its own message says why");
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank].same != all[0].same)
+      return rankError(rankNamed(rank) + " " + meeting.differs);
   return llvm::Error::success();
 }
 

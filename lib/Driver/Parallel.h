@@ -55,11 +55,36 @@ llvm::Error checkRanksAgree(const Compilation &compilation,
 /// The same of a step whose batches the caller brings.
 llvm::Error checkRanksAgree(const Compilation &compilation,
                             const Session &session, const TrainOptions &train);
-/// Leaves files and progress to rank 0.
-void leaveFilesToMain(TrainOptions &train);
-/// Compares the weights and states that all ranks go on from, where they
-/// `changed` since the last step.
-llvm::Error checkSameStart(const Session &session, bool changed);
+/// Leaves files and progress to rank 0, but for what ranks with shards write
+/// together.
+void leaveFilesToMain(TrainOptions &train, bool sharded);
+
+/// What the ranks of a program do together.
+enum class Call : int64_t {
+  Step,
+  Gradients,
+  Fit,
+  Evaluate,
+  Predict,
+  Weights,
+  Save,
+  Checkpoint,
+  Profile,
+};
+/// What ranks tell each other before a call.
+struct Meeting {
+  Call call = Call::Step;
+  uint64_t same = 0;        ///< must be equal on all
+  const char *differs = ""; ///< else: "rank 1 ..."
+};
+/// Begins a call that all ranks make together: an error on all where one makes
+/// another call, comes with another number, or has failed by itself already
+/// (`own`), which returns its own error. Without other ranks that is all.
+llvm::Error meetRanks(const Meeting &meeting, llvm::Error own);
+/// Returns a hash of the weights and states that all ranks have, for meetings.
+llvm::Expected<uint64_t> hashCommonState(const Session &session);
+/// Adds a hash of given tensors to `hash`.
+void addHash(uint64_t &hash, const TensorMap &tensors);
 /// Compares what all ranks trained; a difference is a defect of ckopt.
 llvm::Error checkSameState(const Session &session);
 /// Returns a number of each rank.

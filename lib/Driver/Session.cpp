@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Session.h"
+#include "ckopt/Driver/Ranks.h"
 #include "ckopt/Runtime/CudaSearch.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Runtime/World.h"
@@ -94,13 +95,11 @@ llvm::ArrayRef<TensorRole> Session::stateRoles() {
   return roles;
 }
 
-/// Returns this rank's shard of a whole tensor, with zeros for padding.
-static HostTensor shardOf(const runtime::TensorInfo &tensor,
-                          const HostTensor &whole) {
+HostTensor ckopt::shardOf(const runtime::TensorInfo &tensor,
+                          const HostTensor &whole, int64_t rank) {
   HostTensor result(whole.dtype(), tensor.shape);
-  runtime::World *world = runtime::World::current();
   Shards shards = tensor.sharing();
-  int64_t own = shards.shardOf(world ? world->rank() : 0);
+  int64_t own = shards.shardOf(rank);
   auto size = int64_t(runtime::dtypeSize(whole.dtype()));
   auto *bytes = static_cast<char *>(result.mutableRawData());
   std::memset(bytes, 0, size_t(shards.chunk * size));
@@ -117,7 +116,7 @@ llvm::Error Session::write(int64_t index, const HostTensor &value) {
   const runtime::TensorInfo &tensor = info_of(index);
   if (tensor.shards > 1 &&
       value.shape() == llvm::ArrayRef<int64_t>(tensor.wholeShape))
-    return write(index, shardOf(tensor, value));
+    return write(index, shardOf(tensor, value, rankNumber()));
   // Scalars may be given as [1]; all other shapes must agree.
   bool same = value.shape() == llvm::ArrayRef<int64_t>(tensor.shape);
   int64_t count = ckrt_tensor_elements(session, index);

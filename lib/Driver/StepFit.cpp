@@ -19,10 +19,13 @@ int64_t StepRun::epochs() const { return impl->epochs; }
 llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
                                          TrainOptions options,
                                          std::vector<Metric> metrics) {
+  llvm::Error own = llvm::Error::success();
   if (impl->pending)
-    return usageError(llvm::Twine(impl->pending) + " of " +
-                      llvm::Twine(impl->train.accumulate) +
-                      " batches of the next update are in already");
+    own = usageError(llvm::Twine(impl->pending) + " of " +
+                     llvm::Twine(impl->train.accumulate) +
+                     " batches of the next update are in already");
+  if (llvm::Error error = impl->meet({Call::Fit}, std::move(own)))
+    return std::move(error);
   options.seed = impl->train.seed;
   options.schedule = impl->train.schedule;
   options.accumulate = impl->train.accumulate;
@@ -43,8 +46,9 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
                           options.validation, options))
     return std::move(error);
   impl->isSet = false;
+  impl->given = 0;
   if (!isMainRank())
-    leaveFilesToMain(options);
+    leaveFilesToMain(options, impl->isSharded());
   auto result = train(impl->compiled.compilation(), *impl->session, data,
                       source, std::move(options));
   if (!result)

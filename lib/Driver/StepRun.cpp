@@ -8,7 +8,6 @@
 #include "Feeding.h"
 #include "LossChoice.h"
 #include "Outputs.h"
-#include "Parallel.h"
 #include "Updates.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
@@ -42,6 +41,7 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
   train.accumulate = optimizer.accumulate;
   if (llvm::Error error = train.schedule.verify())
     return error;
+  addHash(given, load.weights);
   auto loaded = compiled.load(load);
   if (!loaded)
     return loaded.takeError();
@@ -118,9 +118,7 @@ static llvm::Expected<bool> feedWhole(Session &session, const TensorMap &arrays,
 /// Reads a batch of all ranks from the caller's arrays.
 llvm::Expected<Dataset>
 StepRun::Impl::readBatch(const TensorMap &arrays) const {
-  if (llvm::Error error = checkArrays(arrays))
-    return std::move(error);
-  auto samples = Dataset::fromTensors(arrays, fields, data.path);
+  auto samples = readSamples(arrays, fields);
   if (!samples)
     return samples.takeError();
   bool batched =
@@ -130,6 +128,15 @@ StepRun::Impl::readBatch(const TensorMap &arrays) const {
                       " samples, the step was compiled for " +
                       llvm::Twine(batch));
   return samples;
+}
+
+llvm::Error StepRun::Impl::meet(const Meeting &meeting, llvm::Error own) const {
+  return withRank(meetRanks(meeting, std::move(own)), updates + 1);
+}
+
+llvm::Error StepRun::Impl::meetSharing(const Meeting &meeting,
+                                       llvm::Error own) const {
+  return isSharded() ? meet(meeting, std::move(own)) : std::move(own);
 }
 
 /// Makes a feeder that holds the samples, converted.
@@ -147,27 +154,31 @@ static llvm::Expected<Feeder> fill(Session &session, DatasetSource &source,
 
 /// Writes a batch; of several ranks each has the same one, and writes its part.
 /// What is wrong with one rank's arrays is an error on all.
-llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays) {
-  const bool alone = numRanks() == 1;
-  auto fail = [&](llvm::Error error) {
-    return withRank(agreeOnError(std::move(error)), updates + 1);
-  };
-  if (!alone)
-    if (llvm::Error error =
-            checkSameStart(*session, std::exchange(isSet, false)))
-      return withRank(std::move(error), updates + 1);
+llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays, Call call) {
   auto samples = readBatch(arrays);
-  if (!samples)
-    return fail(samples.takeError());
-  if (alone) {
+  if (samples && numRanks() == 1) {
     auto written = feedWhole(*session, arrays, fields);
     if (!written || *written)
       return written.takeError();
   }
-  DatasetSource source(std::move(*samples), DatasetSource::Order::AsStored);
-  auto feeder = fill(*session, source, data);
-  if (llvm::Error error = fail(feeder.takeError()))
+  llvm::Error own = samples.takeError();
+  std::optional<DatasetSource> source;
+  std::optional<Feeder> feeder;
+  if (!own) {
+    source.emplace(std::move(*samples), DatasetSource::Order::AsStored);
+    own = fill(*session, *source, data).moveInto(feeder);
+  }
+  Meeting start = {call, 0,
+                   "was given other weights than rank 0, or only one of them "
+                   "was: all ranks set and resume the same"};
+  if (isSet && !own && numRanks() > 1) {
+    own = hashCommonState(*session).moveInto(start.same);
+    start.same ^= given;
+  }
+  if (llvm::Error error = meet(start, std::move(own)))
     return error;
+  isSet = false;
+  given = 0;
   return withRank(feeder->write(), updates + 1);
 }
 
@@ -200,7 +211,7 @@ llvm::Expected<StepResult> StepRun::Impl::step(const TensorMap &arrays) {
   const StepOptions &options = compiled.compilation().given().step;
   if (llvm::Error error = checkUpdates(options.optimizer))
     return std::move(error);
-  if (llvm::Error error = feedBatch(arrays))
+  if (llvm::Error error = feedBatch(arrays, Call::Step))
     return std::move(error);
   StepResult result;
   result.updated = pending + 1 == train.accumulate;
@@ -235,7 +246,7 @@ llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
   if (!given.optimizer.kind.empty())
     return usageError("gradients are results of a step that was compiled with "
                       "--optimizer=none");
-  if (llvm::Error error = impl->feedBatch(batch))
+  if (llvm::Error error = impl->feedBatch(batch, Call::Gradients))
     return std::move(error);
   auto loss = impl->runNext();
   if (!loss)
@@ -245,7 +256,7 @@ llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
   for (TensorRole role : {TensorRole::Loss, TensorRole::Gradient}) {
     TensorMap values;
     for (int64_t index : impl->session->tensors(role)) {
-      auto value = impl->session->read(index);
+      auto value = impl->session->readWhole(index);
       if (!value)
         return value.takeError();
       values.set(impl->session->info_of(index).name, std::move(*value));
@@ -261,13 +272,25 @@ llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
 // Evaluation
 //===----------------------------------------------------------------------===//
 
+/// Ranks that share weights gather them for each batch.
+static constexpr const char *kOtherSamples =
+    "came with another number of samples than rank 0, with which it shares "
+    "weights";
+
+/// Reads any number of samples from the caller's arrays.
+llvm::Expected<Dataset>
+StepRun::Impl::readSamples(const TensorMap &arrays,
+                           llvm::ArrayRef<FieldSpec> wanted) const {
+  if (llvm::Error error = checkArrays(arrays))
+    return std::move(error);
+  return Dataset::fromTensors(arrays, wanted, data.path);
+}
+
 llvm::Expected<MetricSums> StepRun::evaluate(const TensorMap &samples,
                                              std::vector<Metric> metrics) {
-  if (llvm::Error error = impl->checkArrays(samples))
-    return std::move(error);
-  auto data = Dataset::fromTensors(samples, impl->fields, impl->data.path);
+  auto data = impl->readSamples(samples, impl->fields);
   if (!data)
-    return data.takeError();
+    return impl->meetSharing({Call::Evaluate}, data.takeError());
   DatasetSource source(std::move(*data), DatasetSource::Order::AsStored);
   return evaluate(source, std::move(metrics));
 }
@@ -276,12 +299,17 @@ llvm::Expected<MetricSums> StepRun::evaluate(BatchSource &source,
                                              std::vector<Metric> metrics) {
   DataOptions data = impl->data;
   data.metrics = std::move(metrics);
-  if (llvm::Error error = checkMetrics(*impl->session, data))
-    return std::move(error);
   int64_t given = source.numSamples().value_or(0);
+  if (llvm::Error error =
+          impl->meetSharing({Call::Evaluate, uint64_t(given), kOtherSamples},
+                            checkMetrics(*impl->session, data)))
+    return std::move(error);
   auto result = ckopt::evaluate(*impl->session, source, data);
   if (!result)
     return result.takeError();
+  if (result->allIgnored)
+    return inputError("nothing was evaluated: all labels are the one that is "
+                      "ignored (--ignore-index)");
   if (result->samples == 0)
     return inputError(
         "nothing was evaluated: the step computes its loss itself, from whole "
@@ -307,11 +335,12 @@ llvm::Expected<TensorMap> StepRun::predict(const TensorMap &samples) {
     if (impl->session->info_of(*index).role == TensorRole::Input)
       inputs.push_back(field);
   }
-  if (llvm::Error error = impl->checkArrays(samples))
+  auto data = impl->readSamples(samples, inputs);
+  Meeting start = {Call::Predict, 0, kOtherSamples};
+  if (data)
+    start.same = uint64_t(data->numSamples());
+  if (llvm::Error error = impl->meetSharing(start, data.takeError()))
     return std::move(error);
-  auto data = Dataset::fromTensors(samples, inputs, impl->data.path);
-  if (!data)
-    return data.takeError();
   DatasetSource source(std::move(*data), DatasetSource::Order::AsStored);
   auto outputs = computeOutputs(*impl->session, source, impl->data,
                                 evaluationOutputs(*impl->session, false));
@@ -326,20 +355,61 @@ llvm::Expected<TensorMap> StepRun::predict(const TensorMap &samples) {
 // Weights
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<TensorMap> StepRun::weights(bool averaged) const {
-  auto weights = impl->session->weights(/*optimizerState=*/false);
-  if (!weights || !averaged)
-    return weights;
-  if (impl->compiled.compilation().given().step.optimizer.ema <= 0)
+/// Returns whether the step has averages, if these are asked for.
+llvm::Error StepRun::Impl::checkAveraged(bool averaged) const {
+  if (averaged && compiled.compilation().given().step.optimizer.ema <= 0)
     return usageError("there are no averaged weights: compile with --ema=D");
-  if (impl->updates == 0) // before them there is nothing to average
+  return llvm::Error::success();
+}
+
+/// Returns whole weights; `onMain`: the other ranks keep none.
+llvm::Expected<TensorMap> StepRun::Impl::collectWeights(bool averaged,
+                                                        bool onMain) const {
+  auto weights = onMain ? session->weightsOnMain(/*optimizerState=*/false)
+                        : session->weights(/*optimizerState=*/false);
+  // Before updates there is nothing to average.
+  if (!weights || !averaged || updates == 0)
     return weights;
-  auto averages = averagedWeights(*impl->session);
+  auto averages = averagedWeights(*session);
   if (!averages)
     return averages.takeError();
   for (auto &[name, value] : *averages)
     weights->set(name, value);
   return weights;
+}
+
+static constexpr const char *kOtherWeights =
+    "asks for other weights than rank 0, with which it shares them";
+
+llvm::Expected<TensorMap> StepRun::weights(bool averaged) const {
+  if (llvm::Error error =
+          impl->meetSharing({Call::Weights, averaged, kOtherWeights},
+                            impl->checkAveraged(averaged)))
+    return std::move(error);
+  return impl->collectWeights(averaged, /*onMain=*/false);
+}
+
+llvm::Expected<TensorMap>
+StepRun::read(llvm::ArrayRef<std::string> names) const {
+  std::vector<int64_t> indices;
+  Meeting start = {Call::Weights, 0, kOtherWeights};
+  llvm::Error own = llvm::Error::success();
+  for (const std::string &name : names) {
+    indices.push_back(0);
+    own = llvm::joinErrors(std::move(own),
+                           impl->session->find(name).moveInto(indices.back()));
+    start.same = start.same * 31 + uint64_t(indices.back()) + 2;
+  }
+  if (llvm::Error error = impl->meetSharing(start, std::move(own)))
+    return std::move(error);
+  TensorMap result;
+  for (auto [name, index] : llvm::zip_equal(names, indices)) {
+    auto value = impl->session->readWhole(index);
+    if (!value)
+      return value.takeError();
+    result.set(name, std::move(*value));
+  }
+  return result;
 }
 
 llvm::Error StepRun::setWeights(const TensorMap &weights) {
@@ -355,10 +425,10 @@ llvm::Error StepRun::setWeights(const TensorMap &weights) {
                       info.role == TensorRole::State;
       if (!isWeight)
         error = inputError("'" + name + "' is no weight of the model");
-      else if (value.shape() != llvm::ArrayRef<int64_t>(info.shape))
-        error =
-            inputError("'" + name + "' has shape " + shapeString(info.shape) +
-                       ", the value " + shapeString(value.shape()));
+      else if (value.shape() != llvm::ArrayRef<int64_t>(info.fullShape()))
+        error = inputError("'" + name + "' has shape " +
+                           shapeString(info.fullShape()) + ", the value " +
+                           shapeString(value.shape()));
       else
         error = withContext(value.checkConvertible(info.dtype),
                             "'" + llvm::Twine(name) + "'");
@@ -369,6 +439,7 @@ llvm::Error StepRun::setWeights(const TensorMap &weights) {
   if (errors)
     return errors;
   impl->isSet = true;
+  addHash(impl->given, weights);
   for (const auto &[entry, index] : llvm::zip(weights, indices))
     if (llvm::Error error = impl->session->write(index, entry.second))
       return error;
@@ -377,15 +448,21 @@ llvm::Error StepRun::setWeights(const TensorMap &weights) {
 
 llvm::Error StepRun::writeWeights(const std::string &path,
                                   bool averaged) const {
-  if (!isMainRank())
+  if (!isMainRank() && !impl->isSharded())
     return llvm::Error::success();
-  auto values = weights(averaged);
-  if (!values)
-    return values.takeError();
-  if (llvm::Error error = checkFinite(*values, impl->updates))
+  if (llvm::Error error = impl->meetSharing(
+          {Call::Save, averaged, kOtherWeights}, impl->checkAveraged(averaged)))
     return error;
-  return writeWeightsFile(impl->compiled.compilation().given().model, path,
-                          *values, weightsMetadata(impl->classes));
+  auto write = [&]() -> llvm::Error {
+    auto values = impl->collectWeights(averaged, /*onMain=*/true);
+    if (!values || !isMainRank())
+      return values.takeError();
+    if (llvm::Error error = checkFinite(*values, impl->updates))
+      return error;
+    return writeWeightsFile(impl->compiled.compilation().given().model, path,
+                            *values, weightsMetadata(impl->classes));
+  };
+  return impl->isSharded() ? agreeOnError(write()) : write();
 }
 
 //===----------------------------------------------------------------------===//
@@ -402,15 +479,20 @@ StringMetadata StepRun::Impl::identity() const {
 }
 
 llvm::Error StepRun::writeCheckpoint(const std::string &path) const {
+  llvm::Error own = llvm::Error::success();
   if (impl->pending)
-    return usageError("a checkpoint holds whole updates, and " +
-                      llvm::Twine(impl->pending) + " of " +
-                      llvm::Twine(impl->train.accumulate) +
-                      " batches of the next one are in");
-  if (!isMainRank())
+    own = usageError("a checkpoint holds whole updates, and " +
+                     llvm::Twine(impl->pending) + " of " +
+                     llvm::Twine(impl->train.accumulate) +
+                     " batches of the next one are in");
+  if (llvm::Error error = impl->meetSharing({Call::Checkpoint}, std::move(own)))
+    return error;
+  if (!isMainRank() && !impl->isSharded())
     return llvm::Error::success();
-  return saveRun(path, *impl->session,
-                 {impl->updates, {}, impl->train.seed, impl->identity(), {}});
+  llvm::Error saved =
+      saveRun(path, *impl->session,
+              {impl->updates, {}, impl->train.seed, impl->identity(), {}});
+  return impl->isSharded() ? agreeOnError(std::move(saved)) : std::move(saved);
 }
 
 llvm::Error StepRun::resume(const std::string &path) {
@@ -421,6 +503,7 @@ llvm::Error StepRun::resume(const std::string &path) {
                                      impl->identity(), impl->train.schedule))
     return error;
   impl->isSet = true;
+  addHash(impl->given, checkpoint->tensors);
   impl->updates = checkpoint->state.step;
   impl->epochs = 0;
   impl->pending = 0;
@@ -443,6 +526,30 @@ static void addLaunchTime(void *times, int64_t call, int64_t, double seconds) {
   addCallTime(times, call, seconds);
 }
 
+namespace {
+/// What a step changes or keeps, of this rank, by the indices of tensors.
+using OwnState = std::vector<std::pair<int64_t, HostTensor>>;
+} // namespace
+
+static llvm::Expected<OwnState> readState(const Session &session) {
+  OwnState state;
+  for (TensorRole role : Session::stateRoles())
+    for (int64_t index : session.tensors(role)) {
+      auto value = session.read(index);
+      if (!value)
+        return value.takeError();
+      state.emplace_back(index, std::move(*value));
+    }
+  return std::move(state);
+}
+
+static llvm::Error writeState(Session &session, const OwnState &state) {
+  for (const auto &[index, value] : state)
+    if (llvm::Error error = session.write(index, value))
+      return error;
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
                                                        int64_t steps) {
   if (!impl->compiled.compilation().given().instrument)
@@ -451,10 +558,10 @@ llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
   if (steps < 1 || impl->pending)
     return usageError("give at least one step, between whole updates");
   Session &session = *impl->session;
-  auto before = session.weights(/*optimizerState=*/true);
+  auto before = readState(session);
   if (!before)
     return before.takeError();
-  if (llvm::Error error = impl->feedBatch(batch))
+  if (llvm::Error error = impl->feedBatch(batch, Call::Profile))
     return std::move(error);
   const runtime::Manifest &manifest = session.manifest();
   std::vector<double> sums(manifest.calls.size());
@@ -475,8 +582,7 @@ llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
                                          addLaunchTime, &sums))
       error = makeError(exitCodeOf(status), ckrt_last_error());
   ckrt_set_profile(session.handle(), nullptr, nullptr);
-  error = llvm::joinErrors(std::move(error),
-                           session.restore(*before, "before profiling"));
+  error = llvm::joinErrors(std::move(error), writeState(session, *before));
   if (error)
     return std::move(error);
   std::vector<CallTime> result;

@@ -6,6 +6,7 @@
 #ifndef CKOPT_LIB_DRIVER_STEPRUNIMPL_H
 #define CKOPT_LIB_DRIVER_STEPRUNIMPL_H
 
+#include "Parallel.h"
 #include "RunChecks.h"
 #include "Updates.h"
 #include "ckopt/Driver/StepRun.h"
@@ -18,9 +19,20 @@ struct StepRun::Impl {
 
   llvm::Error open(const LoadOptions &load);
   StringMetadata identity() const;
+  /// Whether ranks share weights: then they also make calls together that only
+  /// look.
+  bool isSharded() const { return session->isSharded(); }
+  /// meetRanks() for calls that all ranks make in any case.
+  llvm::Error meet(const Meeting &meeting, llvm::Error own) const;
+  /// The same for calls that ranks with shards alone make together.
+  llvm::Error meetSharing(const Meeting &meeting, llvm::Error own) const;
   llvm::Error checkArrays(const TensorMap &arrays) const;
-  llvm::Error feedBatch(const TensorMap &batch);
+  llvm::Error feedBatch(const TensorMap &batch, Call call);
+  llvm::Expected<Dataset> readSamples(const TensorMap &arrays,
+                                      llvm::ArrayRef<FieldSpec> wanted) const;
   llvm::Expected<Dataset> readBatch(const TensorMap &arrays) const;
+  llvm::Error checkAveraged(bool averaged) const;
+  llvm::Expected<TensorMap> collectWeights(bool averaged, bool onMain) const;
   llvm::Expected<double> runNext();
   llvm::Error check(double updateLoss);
   llvm::Expected<StepResult> step(const TensorMap &batch);
@@ -37,7 +49,8 @@ struct StepRun::Impl {
   /// Batches of the current update that were added up, and their losses.
   int64_t pending = 0;
   double pendingLoss = 0;
-  bool isSet = true; ///< weights were set since the last batch
+  bool isSet = true;  ///< weights were set since the last batch
+  uint64_t given = 0; ///< a hash of what they were set to
   DivergenceWatch watch;
   SkipWatch skips;
 };

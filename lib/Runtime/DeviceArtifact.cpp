@@ -195,8 +195,8 @@ bool writeFiles(const fs::path &folder, Manifest manifest,
   if (!writeData(folder / artifact::kData, data, info.dataHash, error))
     return false;
   for (const TensorInfo &t : manifest.tensors)
-    if (t.dataOffset >= 0 &&
-        (t.bytes > info.dataBytes || t.dataOffset > info.dataBytes - t.bytes)) {
+    if (t.dataOffset >= 0 && (t.dataBytes() > info.dataBytes ||
+                              t.dataOffset > info.dataBytes - t.dataBytes())) {
       error = "the data of tensor '" + t.name + "' is missing";
       return false;
     }

@@ -94,7 +94,9 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
   if (t.shards < 1 || t.shards > (1 << 16) || t.wholeShape.size() > kMaxRank ||
       (t.shards == 1) != t.wholeShape.empty())
     return bad("no possible number of shards");
-  int64_t whole = t.shards > 1 ? 1 : 0;
+  int64_t whole = t.shards > 1 ? 1 : 0, data = 0;
+  if (__builtin_mul_overflow(t.bytes, t.shards, &data) || data > kMaxBytes)
+    return bad("too many bytes of all shards");
   for (int64_t size : t.wholeShape)
     if (size < 0 || __builtin_mul_overflow(whole, size, &whole) ||
         whole > kMaxBytes)

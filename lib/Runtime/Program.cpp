@@ -17,8 +17,8 @@ using namespace ckopt::runtime;
 static ckrt_status checkData(const Manifest &manifest, uint64_t dataSize) {
   for (const TensorInfo &t : manifest.tensors)
     if (t.dataOffset >= 0 &&
-        (static_cast<uint64_t>(t.bytes) > dataSize ||
-         static_cast<uint64_t>(t.dataOffset) > dataSize - t.bytes))
+        (static_cast<uint64_t>(t.dataBytes()) > dataSize ||
+         static_cast<uint64_t>(t.dataOffset) > dataSize - t.dataBytes()))
       return fail(CKRT_BAD_ARTIFACT,
                   "artifact lacks the data of tensor '" + t.name + "'");
   return CKRT_OK;

@@ -21,7 +21,8 @@ static ckrt_status copyConstants(ckrt_session &session) {
     OpenTensor open(session, t, Access::Write);
     if (open.status != CKRT_OK)
       return open.status;
-    std::memcpy(open.bytes, session.program.data + t.dataOffset,
+    std::memcpy(open.bytes,
+                session.program.data + t.dataOffsetOf(session.backend->rank()),
                 static_cast<size_t>(t.bytes));
     if (ckrt_status status = open.close())
       return status;

@@ -93,6 +93,10 @@ private:
   const runtime::Manifest *info = nullptr;
 };
 
+/// Returns a rank's shard of a whole tensor, with zeros for padding.
+HostTensor shardOf(const runtime::TensorInfo &tensor, const HostTensor &whole,
+                   int64_t rank);
+
 } // namespace ckopt
 
 #endif // CKOPT_DRIVER_SESSION_H

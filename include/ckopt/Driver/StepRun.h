@@ -13,7 +13,11 @@
 //   auto result = (*run)->step(batch);
 //
 // Of several ranks (Ranks.h) all make the same calls that train, with the same
-// whole batches; rank 0 alone writes files.
+// whole batches; rank 0 alone writes files. Ranks that share weights (fsdp)
+// also make the calls together that read weights or run the model: evaluate(),
+// of as many samples, predict(), weights(), read(), writeWeights(),
+// writeCheckpoint(). Weights come and go whole. A rank that makes another call
+// than its peers gets an error, and so do they.
 //
 // Threads: a run is used by one thread at a time. After an error of step() the
 // weights are those that the failed update left.
@@ -104,6 +108,8 @@ public:
   /// Returns parameters, running statistics and frozen weights by name; with
   /// `averaged` the averages (EMA) of the parameters.
   llvm::Expected<TensorMap> weights(bool averaged = false) const;
+  /// Returns tensors of these names, whole.
+  llvm::Expected<TensorMap> read(llvm::ArrayRef<std::string> names) const;
   /// Sets weights by name; those without a value stay. An unknown name is an
   /// error.
   llvm::Error setWeights(const TensorMap &weights);

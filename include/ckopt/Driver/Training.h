@@ -229,7 +229,8 @@ llvm::Expected<TrainResult> train(Session &session, BatchSource &source,
 
 struct Evaluation {
   MetricSums sums;
-  int64_t samples = 0; ///< that count
+  int64_t samples = 0;     ///< that count
+  bool allIgnored = false; ///< there were samples, whose labels do not count
 };
 
 /// Refuses metrics that evaluations of this step do not have.

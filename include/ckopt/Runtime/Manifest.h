@@ -77,8 +77,8 @@ struct TensorInfo {
   std::string init; ///< "", "zeros", "ones", "kaiming", "xavier", "normal"
   int64_t fanIn = 0;
   int64_t fanOut = 0;
-  /// Where its first bytes (`bytes` of them, in the tensor's own order) lie in
-  /// the artifact's data (symbol ckopt_data), -1: the user writes them.
+  /// Where its first bytes (dataBytes() of them, in the tensor's own order) lie
+  /// in the artifact's data (symbol ckopt_data), -1: the user writes them.
   int64_t dataOffset = -1;
   /// Several: the tensor is one rank's part of one of wholeShape, which that
   /// many ranks share.
@@ -87,6 +87,12 @@ struct TensorInfo {
 
   const std::vector<int64_t> &fullShape() const {
     return shards > 1 ? wholeShape : shape;
+  }
+  /// How much of the artifact's data is its first values, and where those of a
+  /// rank begin: shards lie one behind another.
+  int64_t dataBytes() const { return bytes * shards; }
+  int64_t dataOffsetOf(int64_t rank) const {
+    return dataOffset + sharing().shardOf(rank) * bytes;
   }
   /// How ranks share its elements.
   Shards sharing() const {

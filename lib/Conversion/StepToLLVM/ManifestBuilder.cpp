@@ -142,6 +142,18 @@ static runtime::TensorRole resultRole(StringRef name, StringRef role) {
       .Default(TensorRole::Output);
 }
 
+/// Notes that the tensor is a shard of one of type `whole`.
+static void setShards(runtime::TensorInfo &tensor, Attribute whole,
+                      Attribute shards) {
+  auto type = dyn_cast_or_null<TypeAttr>(whole);
+  auto count = dyn_cast_or_null<IntegerAttr>(shards);
+  if (!type || !count)
+    return;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(type.getValue()).getShape();
+  tensor.wholeShape.assign(shape.begin(), shape.end());
+  tensor.shards = count.getInt();
+}
+
 LogicalResult ckopt::addFunction(func::FuncOp function,
                                  const ValueOffsets &offsets,
                                  runtime::Manifest &manifest) {
@@ -165,13 +177,8 @@ LogicalResult ckopt::addFunction(func::FuncOp function,
     if (failed(tensor))
       return failure();
     tensor->init = text(function.getArgAttr(i, attrs::kInit)).str();
-    if (auto whole = function.getArgAttrOfType<TypeAttr>(i, attrs::kWhole)) {
-      auto shape = cast<RankedTensorType>(whole.getValue()).getShape();
-      tensor->wholeShape.assign(shape.begin(), shape.end());
-      if (auto shards =
-              function.getArgAttrOfType<IntegerAttr>(i, attrs::kShards))
-        tensor->shards = shards.getInt();
-    }
+    setShards(*tensor, function.getArgAttr(i, attrs::kWhole),
+              function.getArgAttr(i, attrs::kShards));
     setFans(*tensor);
     if (auto fan = function.getArgAttrOfType<IntegerAttr>(i, attrs::kFanIn))
       tensor->fanIn = fan.getInt();
@@ -191,6 +198,8 @@ LogicalResult ckopt::addFunction(func::FuncOp function,
         offsets.lookup(value));
     if (failed(tensor))
       return failure();
+    setShards(*tensor, function.getResultAttr(i, attrs::kWhole),
+              function.getResultAttr(i, attrs::kShards));
     info.outputs.push_back(intern(std::move(*tensor), manifest));
   }
   manifest.functions.push_back(std::move(info));

@@ -245,9 +245,10 @@ std::string CudaBackend::findFailingKernel() {
   for (const TensorInfo &t : m.tensors) {
     Staging::Slot *slot = staging->find(t);
     if (t.bytes > 0 && (slot || t.dataOffset >= 0))
-      kept.push_back({t.offset, std::string(slot ? slot->bytes
-                                                 : program.data + t.dataOffset,
-                                            static_cast<size_t>(t.bytes))});
+      kept.push_back(
+          {t.offset, std::string(slot ? slot->bytes
+                                      : program.data + t.dataOffsetOf(rank()),
+                                 static_cast<size_t>(t.bytes))});
   }
   release(); // there may not be memory for two arenas
   const std::string advice =

@@ -31,8 +31,8 @@ inline constexpr llvm::StringLiteral kInit = "ckopt.init";
 inline constexpr llvm::StringLiteral kFanIn = "ckopt.fan_in";
 inline constexpr llvm::StringLiteral kFanOut = "ckopt.fan_out";
 inline constexpr llvm::StringLiteral kUpdates = "ckopt.updates";
-/// On arguments: one rank's shard of a tensor of this type, which so many ranks
-/// share. On functions: the ranks of the run.
+/// On arguments and results: one rank's shard of a tensor of this type, which
+/// so many ranks share. On functions: the ranks of the run.
 inline constexpr llvm::StringLiteral kWhole = "ckopt.whole";
 inline constexpr llvm::StringLiteral kShards = "ckopt.shards";
 inline constexpr llvm::StringLiteral kRanks = "ckopt.ranks";
