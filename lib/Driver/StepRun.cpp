@@ -389,6 +389,17 @@ llvm::Expected<TensorMap> StepRun::weights(bool averaged) const {
   return impl->collectWeights(averaged, /*onMain=*/false);
 }
 
+std::vector<TensorSpec> StepRun::describeWeights() const {
+  std::vector<TensorSpec> result;
+  for (TensorRole role :
+       {TensorRole::Parameter, TensorRole::Frozen, TensorRole::State})
+    for (int64_t index : impl->session->tensors(role)) {
+      const runtime::TensorInfo &info = impl->session->info_of(index);
+      result.push_back({info.name, info.dtype, info.fullShape()});
+    }
+  return result;
+}
+
 llvm::Expected<TensorMap>
 StepRun::read(llvm::ArrayRef<std::string> names) const {
   std::vector<int64_t> indices;

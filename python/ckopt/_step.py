@@ -371,7 +371,7 @@ class CompiledStep:
         they are left alone. Optimizer state stays.
         """
         arrays = {name: as_array(name, value) for name, value in state.items()}
-        known = self._step.weights(False)
+        known = self._step.weight_types()
         unknown = [name for name in arrays if name not in known]
         missing = [name for name in known if name not in arrays]
         if strict and (unknown or missing):
@@ -379,7 +379,7 @@ class CompiledStep:
                 text for text in (f"unknown: {', '.join(unknown)}" if unknown else "",
                                   f"missing: {', '.join(missing)}" if missing else "") if text)
                 + " (strict=False takes what fits)")
-        fitting = {name: as_array(name, arrays[name], known[name].dtype, self._cast)
+        fitting = {name: as_array(name, arrays[name], numpy.dtype(known[name]), self._cast)
                    for name in arrays if name in known}
         self._step.set_weights(fitting)
 

@@ -608,7 +608,7 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     step._prefix = prefix
     step._tracked = {name: int(value) for name, value in module.named_buffers()
                      if name.endswith("num_batches_tracked")}
-    step._of_the_loss = {name for name in step.state_dict() if prefix and
+    step._of_the_loss = {name for name in step._step.weight_types() if prefix and
                          name.startswith("loss.")}
     known = names + ["y"] if loss_name else names
     batch = all_inputs + ((None,) if loss_name else ())

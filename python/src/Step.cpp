@@ -190,6 +190,17 @@ static void bindWeights(nb::class_<Step> &step) {
             self.locked([&](StepRun &run) { return run.weights(averaged); }));
       },
       nb::arg("averaged"));
+  step.def("weight_types", [](Step &self) {
+    nb::dict result;
+    for (const TensorSpec &spec :
+         self.plain([](StepRun &run) { return run.describeWeights(); }))
+      // As in arrays: numpy has no bf16.
+      result[spec.name.c_str()] =
+          dtypeTable[size_t(spec.dtype == DType::BF16 ? DType::F32
+                                                      : spec.dtype)]
+              .numpy;
+    return result;
+  });
   step.def(
       "set_weights",
       [](Step &self, const nb::dict &arrays) {

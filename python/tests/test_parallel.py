@@ -208,3 +208,95 @@ def test_budget_errors_are_those_of_rank_0(tmp_path):
         make(parallel="dp:2")
         """)
     assert said.count("refused True") == 2, said
+
+
+@needs_mpi
+def test_shards_have_the_bits_of_the_driver(tmp_path, driver):
+    """fit() by ranks that share weights; what is saved is whole, and that of dp:2."""
+    run_script(tmp_path, """
+        step = make(parallel="fsdp:2")
+        step.fit({"x": images, "y": labels}, max_steps=9, holdout=0.2, checkpoint=sys.argv[2])
+        step.save(sys.argv[1])
+        step.checkpoint(sys.argv[3])
+        one = make(parallel="dp:2")
+        one.resume(sys.argv[3])
+        assert one.updates == 9
+        assert all((one.state_dict()[name] == value).all()
+                   for name, value in step.state_dict().items())
+        """, *(tmp_path / f"{name}.safetensors" for name in ("own", "fitted", "written")))
+    assert (tmp_path / "own.safetensors").read_bytes() == driver[0]
+    assert (tmp_path / "fitted.safetensors").exists()
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks, parallel", [(2, "fsdp:2"), (4, "dp:2,fsdp:2")])
+def test_weights_of_shards_come_and_go_whole(tmp_path, ranks, parallel):
+    """Weights, gradients, outputs and metrics are those of ranks that have all."""
+    said = run_script(tmp_path, """
+        def same(one, other):
+            assert one.keys() == other.keys() and len(one) > 0
+            for name, value in one.items():
+                assert value.shape == other[name].shape, name
+                assert (value == other[name]).all(), name
+        parallel, ranks = sys.argv[1], int(sys.argv[2])
+        share, all_of_them = make(parallel=parallel), make(parallel=f"dp:{ranks}")
+        start = all_of_them.state_dict()
+        same(share.state_dict(), start)
+        for step in (share, all_of_them):
+            step.load_state_dict({name: value / 2 for name, value in start.items()})
+        same(share.state_dict(), all_of_them.state_dict())
+        some = {"x": images[:100], "y": labels[:100]}
+        assert share.evaluate(some) == all_of_them.evaluate(some)
+        assert (share.predict(x=images[:70]) == all_of_them.predict(x=images[:70])).all()
+        batch = {"x": images[:64], "y": labels[:64]}
+        assert share(batch) == all_of_them(batch)
+        if ranks == 2:  # several groups add in another order
+            same(share.state_dict(), all_of_them.state_dict())
+            same(make(parallel=parallel, optimizer="none").gradients(batch)[1],
+                 make(parallel=f"dp:{ranks}", optimizer="none").gradients(batch)[1])
+        assert share.memory["parameter_bytes"] < all_of_them.memory["parameter_bytes"]
+        assert "planned peak" in str(share.plan)
+        print("the same")
+        """, parallel, ranks, ranks=ranks)
+    assert said.count("the same") == ranks, said
+
+
+@needs_mpi
+def test_calls_of_one_rank_with_shards_end_in_an_error(tmp_path):
+    said = run_script(tmp_path, """
+        step = make(parallel="fsdp:2")
+        batch = {"x": images[:64], "y": labels[:64]}
+        lonely = {"reads weights": step.state_dict,
+                  "evaluates": lambda: step.evaluate(batch),
+                  "predicts": lambda: step.predict(x=images[:64]),
+                  "saves weights": lambda: step.save(sys.argv[1]),
+                  "writes a checkpoint": lambda: step.checkpoint(sys.argv[1])}
+        for what, call in lonely.items():
+            try:
+                call() if ckopt.rank() else step(batch)
+            except ckopt.RankError as error:
+                assert f"rank 1 {what} where rank 0 makes a step" in str(error), error
+                print("refused")
+        for shares in ((100, 70), (70, 100)):
+            try:
+                step.evaluate(x=images[:shares[ckopt.rank()]], y=labels[:shares[ckopt.rank()]])
+            except ckopt.RankError as error:
+                assert "rank 1 came with another number of samples" in str(error), error
+                print("refused")
+        weights = step.state_dict()
+        if ckopt.rank():
+            step.load_state_dict({name: value * 2 for name, value in weights.items()})
+        try:
+            step(batch)
+        except ckopt.RankError as error:
+            assert "was given other weights than rank 0" in str(error), error
+            print("refused")
+        assert step.updates == 0
+        if ckopt.rank():  # rank 0 is at its end
+            try:
+                step.state_dict()
+            except ckopt.RankError as error:
+                assert "rank 0 has left the run" in str(error), error
+                print("refused")
+        """, tmp_path / "w.safetensors")
+    assert said.count("refused") == 2 * 5 + 2 * 2 + 2 + 1, said

@@ -108,6 +108,8 @@ public:
   /// Returns parameters, running statistics and frozen weights by name; with
   /// `averaged` the averages (EMA) of the parameters.
   llvm::Expected<TensorMap> weights(bool averaged = false) const;
+  /// Returns the names, types and whole shapes of what weights() returns.
+  std::vector<TensorSpec> describeWeights() const;
   /// Returns tensors of these names, whole.
   llvm::Expected<TensorMap> read(llvm::ArrayRef<std::string> names) const;
   /// Sets weights by name; those without a value stay. An unknown name is an
