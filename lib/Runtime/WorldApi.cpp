@@ -8,6 +8,7 @@
 
 #include "Status.h"
 
+#include <cstring>
 #include <vector>
 
 using namespace ckopt::runtime;
@@ -42,6 +43,18 @@ ckrt_status ckrt_world_compare(uint64_t number, const char *what) {
     if (all[rank] != all[0])
       return fail(CKRT_RANK, "rank " + std::to_string(rank) +
                                  " differs from rank 0 in its " + what);
+  return CKRT_OK;
+}
+
+ckrt_status ckrt_world_gather(const void *own, int64_t bytes, void *all) {
+  if (bytes < 0 || (bytes && (!own || !all)))
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_world_gather: no bytes");
+  World *world = World::current();
+  if (!world && bytes)
+    std::memcpy(all, own, size_t(bytes));
+  std::string error;
+  if (world && !world->gatherAll(own, bytes, all, error))
+    return fail(CKRT_RANK, error);
   return CKRT_OK;
 }
 

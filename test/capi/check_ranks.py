@@ -4,7 +4,8 @@
 
 check_ranks.py LIBRARY INCLUDE CC CKOPT DATA
 
-  - its weights have the bits of `mpirun -n 2 ckopt train --parallel=dp:2`;
+  - its weights have the bits of `mpirun -n 2 ckopt train --parallel=dp:2`, also
+    where the processes share them (fsdp:2), read them whole and set them whole;
   - processes that nobody started, or that would each train alone, are an error
     that shows the line which starts this program;
   - where one process ends early, the others get an error, and end.
@@ -58,6 +59,10 @@ def main():
             "--targets=labels", "--loss=cross_entropy", "--optimizer=adamw", "--lr=0.001",
             "--threads=1", "--batch=32", "--seed=3", "--max-steps=3", "--quiet",
             "--parallel=dp:2", "-o", driver)
+        assert filecmp.cmp(own, driver, shallow=False)
+
+        # Ranks that share weights save whole ones, with the same bits.
+        run(*MPIRUN, "-n", "2", program, model, digits, "fsdp:2", "3", own)
         assert filecmp.cmp(own, driver, shallow=False)
 
         arguments = [program, model, digits]

@@ -82,6 +82,14 @@ int main(int argc, char **argv) {
   how.epochs = 1000;
   how.max_updates = steps < 0 ? -steps : steps;
   check(ckopt_step_train(step, &source, &how, NULL));
+  /* Weights are read and set whole, by all ranks. */
+  ckopt_tensors *weights;
+  ckopt_tensor weight;
+  const char *name = "f.4.0.weight";
+  check(ckopt_step_get_weights(step, &name, 1, &weights));
+  check(ckopt_tensors_find(weights, name, &weight));
+  check(ckopt_step_set_weights(step, &weight, 1));
+  ckopt_tensors_destroy(weights);
   check(ckopt_step_save(step, argv[5], 0));
   printf("rank %lld of %lld, batch %lld\n", (long long)info.rank,
          (long long)info.ranks, (long long)info.batch);

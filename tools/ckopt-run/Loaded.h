@@ -7,6 +7,7 @@
 #define CKOPT_TOOLS_CKOPT_RUN_LOADED_H
 
 #include "Hash.h"
+#include "HostFiles.h"
 #include "Options.h"
 
 #include "ckopt/Runtime/Manifest.h"
@@ -54,6 +55,14 @@ void leaveRanks(Loaded &loaded, int code);
 int compareRanks(Loaded &loaded, const Options &options);
 /// Returns of how many ranks' parts the data for this tensor consist.
 int64_t partsOf(const Loaded &loaded, const runtime::TensorInfo &tensor);
+/// Returns this rank's part of a whole tensor that ranks share, others as they
+/// are.
+HostArray shardOf(const Loaded &loaded, const runtime::TensorInfo &tensor,
+                  HostArray whole);
+/// Makes the whole tensor of this rank's part, with all other ranks. Returns an
+/// exit code.
+int gatherShards(const Loaded &loaded, const runtime::TensorInfo &tensor,
+                 HostArray &array);
 
 // The following are in Checks.cpp. All return an exit code.
 

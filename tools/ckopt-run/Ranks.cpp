@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A step of N ranks runs in the N processes that mpirun started. All are given
-// the same command line and the same whole batch, of which each takes its part;
-// rank 0 prints and writes. What could make their numbers differ is compared
-// before the first step.
+// the same command line, weights and whole batch, of which each takes its part;
+// what ranks share is put together again where results are read, which all of
+// them do. Rank 0 prints and writes. What could make their numbers differ is
+// compared before the first step.
 //
 //===----------------------------------------------------------------------===//
 #include "HostFiles.h"
@@ -14,6 +15,7 @@
 
 #include "ckopt/Base/ExitCodes.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -77,8 +79,6 @@ int ckopt::run::joinRanks(Loaded &loaded, Options &options) {
                                   std::to_string(loaded.ranks) + " ranks");
   if (loaded.rank == 0)
     return ExitOk;
-  options.outputs.clear();
-  options.expect.clear();
   if (!std::freopen("/dev/null", "w", stdout))
     return complain(ExitIoError, "/dev/null cannot be opened");
   return ExitOk;
@@ -110,7 +110,40 @@ int64_t ckopt::run::partsOf(const Loaded &loaded, const TensorInfo &tensor) {
   return 1;
 }
 
-/// Hashes what all ranks have before the first step: weights and states.
+HostArray ckopt::run::shardOf(const Loaded &loaded, const TensorInfo &tensor,
+                              HostArray whole) {
+  if (tensor.shards == 1 || whole.shape != tensor.wholeShape)
+    return whole;
+  Shards shards = tensor.sharing();
+  int64_t own = shards.shardOf(loaded.rank), size = dtypeSize(whole.dtype);
+  HostArray shard{whole.dtype, tensor.shape, {}};
+  shard.data.resize(static_cast<size_t>(shards.chunk * size)); // zeros
+  std::copy_n(whole.data.data() + shards.begin(own) * size,
+              shards.count(own) * size, shard.data.data());
+  return shard;
+}
+
+int ckopt::run::gatherShards(const Loaded &loaded, const TensorInfo &tensor,
+                             HostArray &array) {
+  if (tensor.shards == 1)
+    return ExitOk;
+  Shards shards = tensor.sharing();
+  int64_t size = dtypeSize(array.dtype), chunk = shards.chunk * size;
+  std::vector<char> all(static_cast<size_t>(chunk * loaded.ranks));
+  if (ckrt_status status =
+          ckrt_world_gather(array.data.data(), chunk, all.data()))
+    return complain(status);
+  // Ranks of one group are neighbors: those of the first have all.
+  array.shape = tensor.wholeShape;
+  array.data.resize(static_cast<size_t>(shards.elements * size));
+  for (int64_t shard = 0; shard < shards.shards; ++shard)
+    std::copy_n(all.data() + shard * chunk, shards.count(shard) * size,
+                array.data.data() + shards.begin(shard) * size);
+  return ExitOk;
+}
+
+/// Hashes weights and states that all ranks have before the first step; what
+/// they share follows from the artifact, the seed and the file of weights.
 static int hashState(Loaded &loaded, Hash &hash) {
   const auto &tensors = loaded.manifest().tensors;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -118,6 +151,8 @@ static int hashState(Loaded &loaded, Hash &hash) {
     if (role != TensorRole::Parameter && role != TensorRole::Frozen &&
         role != TensorRole::State && role != TensorRole::OptimizerState &&
         role != TensorRole::Constant)
+      continue;
+    if (tensors[i].shards > 1)
       continue;
     HostArray array;
     if (int code = readTensor(loaded, static_cast<int64_t>(i), array))
@@ -140,6 +175,11 @@ int ckopt::run::compareRanks(Loaded &loaded, const Options &options) {
                         options.learningRate, double(options.checkArena)})
     arguments.add(&number, sizeof(number));
   arguments.add(options.function.data(), options.function.size());
+  if (!options.weights.empty()) {
+    if (!readFile(options.weights, bytes, error))
+      return complain(ExitInputError, error);
+    state.add(bytes.data(), bytes.size());
+  }
   if (int code = hashState(loaded, state))
     return code;
   for (auto [hash, what] :

@@ -11,8 +11,8 @@
 
 namespace ckopt::run {
 
-/// Reads a tensor in its own type (bf16 as f32, because numpy lacks it).
-/// Returns an exit code.
+/// Reads a whole tensor in its own type (bf16 as f32, because numpy lacks it);
+/// one that ranks share by all of them together. Returns an exit code.
 int readTensor(Loaded &loaded, int64_t tensor, HostArray &array);
 
 /// Compares outputs of the function with all tensors of

@@ -111,6 +111,8 @@ CKOPT_FORWARD(int32_t, ckrt_world_rank, (), ())
 CKOPT_FORWARD(int32_t, ckrt_world_size, (), ())
 CKOPT_FORWARD(ckrt_status, ckrt_world_compare,
               (uint64_t number, const char *what), (number, what))
+CKOPT_FORWARD(ckrt_status, ckrt_world_gather,
+              (const void *own, int64_t bytes, void *all), (own, bytes, all))
 CKOPT_FORWARD(void, ckrt_world_abort, (int32_t code), (code))
 CKOPT_FORWARD(void, ckrt_world_close, (), ())
 CKOPT_FORWARD(ckrt_status, ckrt_device,

@@ -8,7 +8,6 @@
 // library but the artifact's runtime.
 //
 //===----------------------------------------------------------------------===//
-#include "HostFiles.h"
 #include "Loaded.h"
 #include "Results.h"
 #include "RuntimeLibrary.h"
@@ -50,20 +49,23 @@ HostArray partOf(const Loaded &loaded, const TensorInfo &tensor,
   return whole;
 }
 
-int write(ckrt_session *session, int64_t tensor, const HostArray &array,
+/// Writes a whole tensor, or this rank's part of a batch.
+int write(Loaded &loaded, int64_t tensor, HostArray array,
           const std::string &from) {
-  int64_t rank = ckrt_tensor_rank(session, tensor);
-  const int64_t *shape = ckrt_tensor_shape(session, tensor);
-  std::vector<int64_t> expected(shape, shape + rank);
+  const TensorInfo &info =
+      loaded.manifest().tensors[static_cast<size_t>(tensor)];
+  const std::vector<int64_t> &expected = info.fullShape();
   if (expected != array.shape)
-    return complain(ExitInputError,
-                    from + ": shape " +
-                        shapeText(array.shape.data(),
-                                  static_cast<int64_t>(array.shape.size())) +
-                        ", but '" + ckrt_tensor_name(session, tensor) +
-                        "' is " + shapeText(shape, rank));
+    return complain(
+        ExitInputError,
+        from + ": shape " +
+            shapeText(array.shape.data(),
+                      static_cast<int64_t>(array.shape.size())) +
+            ", but '" + info.name + "' is " +
+            shapeText(expected.data(), static_cast<int64_t>(expected.size())));
+  array = shardOf(loaded, info, std::move(array));
   ckrt_status status =
-      ckrt_tensor_write(session, tensor, array.data.data(),
+      ckrt_tensor_write(loaded.session, tensor, array.data.data(),
                         static_cast<ckrt_dtype>(array.dtype), array.elements());
   return status == CKRT_OK ? ExitOk : complain(status);
 }
@@ -95,8 +97,8 @@ int loadWeights(Loaded &loaded, const Options &options) {
                   t.role == TensorRole::Constant;
     auto found = file.find(t.name);
     if (weight && found != file.end()) {
-      if (int code = write(loaded.session, static_cast<int64_t>(i),
-                           found->second, options.weights))
+      if (int code = write(loaded, static_cast<int64_t>(i),
+                           std::move(found->second), options.weights))
         return code;
     } else if (weight && t.init.empty() && t.dataOffset < 0 &&
                t.role != TensorRole::State &&
@@ -174,8 +176,8 @@ int loadInputs(Loaded &loaded, const Options &options) {
                           " ranks take " +
                           std::to_string(parts * info.shape.front()) +
                           " samples of '" + name + "', each its part");
-    if (int code = write(loaded.session, tensor,
-                         partOf(loaded, info, std::move(array)), path))
+    if (int code =
+            write(loaded, tensor, partOf(loaded, info, std::move(array)), path))
       return code;
     given[name] = true;
   }
@@ -285,7 +287,8 @@ int runSteps(Loaded &loaded, const Options &options) {
 }
 
 int writeOutputs(Loaded &loaded, const Options &options) {
-  if (mkdir(options.outputs.c_str(), 0777) != 0 && errno != EEXIST)
+  if (loaded.rank == 0 && mkdir(options.outputs.c_str(), 0777) != 0 &&
+      errno != EEXIST)
     return complain(ExitIoError, options.outputs + ": " + std::strerror(errno));
   for (const auto &f : loaded.manifest().functions) {
     if (f.name != options.function)
@@ -295,6 +298,8 @@ int writeOutputs(Loaded &loaded, const Options &options) {
       HostArray array;
       if (int code = readTensor(loaded, index, array))
         return code;
+      if (loaded.rank > 0) // it had a part to give
+        continue;
       std::string error;
       if (!writeFile(options.outputs + "/" + fileNameOf(t.name) + ".npy",
                      formatNpy(array), error))
@@ -316,12 +321,17 @@ void list(const Manifest &m) {
   if (int64_t ranks = ranksOf(m); ranks > 1)
     std::printf("ranks %lld\n", static_cast<long long>(ranks));
   std::printf("arena %lld bytes\n", static_cast<long long>(m.arenaBytes));
-  for (const TensorInfo &t : m.tensors)
+  for (const TensorInfo &t : m.tensors) {
+    const std::vector<int64_t> &shape = t.fullShape();
     std::printf(
         "%-15s %-5s %-16s %s\n", std::string(roleName(t.role)).c_str(),
         std::string(dtypeName(t.dtype)).c_str(),
-        shapeText(t.shape.data(), static_cast<int64_t>(t.shape.size())).c_str(),
-        t.name.c_str());
+        shapeText(shape.data(), static_cast<int64_t>(shape.size())).c_str(),
+        (t.name + (t.shards > 1
+                       ? " (shared by " + std::to_string(t.shards) + " ranks)"
+                       : ""))
+            .c_str());
+  }
   for (const auto &f : m.functions)
     std::printf("function %s: %zu inputs, %zu outputs\n", f.name.c_str(),
                 f.inputs.size(), f.outputs.size());

@@ -206,6 +206,11 @@ CKRT_EXPORT int32_t ckrt_world_size(void);
  * names the first rank that differs from rank 0, and `what`. All ranks call it
  * at the same place. */
 CKRT_EXPORT ckrt_status ckrt_world_compare(uint64_t number, const char *what);
+/* Gives `bytes` of every rank to every rank, in their order: `all` has room for
+ * ckrt_world_size() times as many. Puts together a tensor that ranks share:
+ * TensorInfo::sharing() says which rank has which part. */
+CKRT_EXPORT ckrt_status ckrt_world_gather(const void *own, int64_t bytes,
+                                          void *all);
 /* Ends all ranks at once, with this exit code; returns where there are none. */
 CKRT_EXPORT void ckrt_world_abort(int32_t code);
 /* Leaves the world, which waits for the others: at the end of the process. */

@@ -1,4 +1,4 @@
-"""first_batch.py DIGITS.npz FOLDER: writes two samples as batch.npz (images, labels), x.npy
+"""first_batch.py DIGITS.npz FOLDER [COUNT]: writes two samples, or COUNT, as batch.npz (images, labels), x.npy
 and y.npy. In whatever order two ranks take them, one each, the sums have the same bits.
 part.npy is one of them, other.npy differs in one pixel."""
 import ast
@@ -20,9 +20,10 @@ def first(npy, count):
 
 
 folder = sys.argv[2]
+count = int(sys.argv[3]) if len(sys.argv) > 3 else 2
 with zipfile.ZipFile(sys.argv[1]) as file:
     images, labels = file.read("images.npy"), file.read("labels.npy")
-files = {"x": first(images, 2), "y": first(labels, 2), "part": first(images, 1)}
+files = {"x": first(images, count), "y": first(labels, count), "part": first(images, 1)}
 changed = bytearray(files["x"])
 changed[-20] ^= 4
 files["other"] = bytes(changed)
