@@ -77,8 +77,13 @@ llvm::Error gatherTraffic(Communication &traffic);
 llvm::Expected<Evaluation> evaluateOnMain(Session &session, BatchSource &source,
                                           const DataOptions &data);
 
+/// Gives rank 0's text to all ranks.
+llvm::Error broadcastText(runtime::World &world, std::string &text);
+/// Gives a path of rank 0 to the others, as an absolute one; "" stays "".
+llvm::Error shareMainPath(std::string &path);
+
 /// Returns an error where another rank has one: all ranks come here, with their
-/// own.
+/// own. Where a failure ends all ranks, the others wait for that instead.
 llvm::Error agreeOnError(llvm::Error own);
 
 /// Puts the rank, its machine and the step before an error's message, where

@@ -407,14 +407,15 @@ llvm::Error StepRun::writeCheckpoint(const std::string &path) const {
                       llvm::Twine(impl->pending) + " of " +
                       llvm::Twine(impl->train.accumulate) +
                       " batches of the next one are in");
-  if (!isMainRank())
-    return llvm::Error::success();
-  return saveRun(path, *impl->session,
+  std::string shared = path;
+  if (llvm::Error error = shareMainPath(shared))
+    return error;
+  return saveRun(shared, *impl->session,
                  {impl->updates, {}, impl->train.seed, impl->identity(), {}});
 }
 
 llvm::Error StepRun::resume(const std::string &path) {
-  auto checkpoint = readCheckpoint(path);
+  auto checkpoint = openCheckpoint(path);
   if (!checkpoint)
     return checkpoint.takeError();
   if (llvm::Error error = restoreRun(path, *impl->session, *checkpoint,
