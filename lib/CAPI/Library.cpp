@@ -217,10 +217,10 @@ std::unique_ptr<ckopt_tensors> capi::ownTensors(TensorMap map) {
 
 static llvm::Expected<TensorMap> readTensors(llvm::StringRef path) {
   if (path.ends_with(".safetensors")) {
-    auto file = readSafetensors(path);
+    auto file = StoredTensors::open(path);
     if (!file)
       return file.takeError();
-    return std::move(file->tensors);
+    return file->readAll();
   }
   auto file = openArrayFile(path);
   if (!file)

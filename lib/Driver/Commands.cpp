@@ -113,10 +113,11 @@ ckopt::readLoadOptions(const DriverOptions &options) {
   load.seed = options.seed;
   if (options.weights.empty())
     return std::move(load);
-  auto file = readSafetensors(options.weights);
+  auto file = StoredTensors::open(options.weights);
   if (!file)
     return file.takeError();
-  load.weights = std::move(file->tensors);
+  if (llvm::Error error = file->readAll().moveInto(load.weights))
+    return std::move(error);
   load.weightsFile = "'" + options.weights + "'";
   return std::move(load);
 }

@@ -14,6 +14,7 @@
 #include "ckopt/Driver/Step.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/ToldError.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
@@ -134,12 +135,11 @@ llvm::Error ckopt::openWorld(int64_t ranks, double timeout) {
 /// Whether a rank that fails ends the others: then it need not tell them.
 static bool failureEndsAll = false;
 
-void ckopt::leaveFilesToMain(TrainOptions &train, bool sharded) {
+void ckopt::leaveFilesToMain(TrainOptions &train) {
   train.progress = false;
-  for (std::string *path : {&train.log, &train.html})
+  // Of checkpoints each rank writes its share: train() tells it the path.
+  for (std::string *path : {&train.checkpoint, &train.log, &train.html})
     path->clear();
-  if (!sharded)
-    train.checkpoint.clear();
 }
 
 llvm::Error ckopt::joinWorld(DriverOptions &options) {
@@ -175,11 +175,10 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
   // Rank 0 writes and prints. Of weights that ranks share all know whether it
   // writes them, since it needs the others' parts.
   silence(options);
-  bool sharded = options.compile.step.shards > 1;
-  leaveFilesToMain(options.train, sharded);
-  if (!sharded)
+  if (options.compile.step.shards == 1)
     for (std::string *path : {&options.output, &options.emaOutput})
       path->clear();
+  leaveFilesToMain(options.train);
   for (std::string *path :
        {&options.report, &options.timeline, &options.trace, &options.planOut,
         &options.planReport, &options.compile.phases.dumpDirectory})
@@ -199,8 +198,25 @@ static uint64_t hashOf(llvm::StringRef bytes) {
   return llvm::xxh3_64bits(bytes);
 }
 
-/// Gives rank 0's text to all ranks.
-static llvm::Error broadcastText(World &world, std::string &text) {
+llvm::Error ckopt::shareMainPath(std::string &path) {
+  World *world = World::current();
+  if (!world)
+    return llvm::Error::success();
+  std::string given = path;
+  if (world->isMain() && !path.empty()) {
+    llvm::SmallString<256> absolute(path);
+    if (std::error_code code = llvm::sys::fs::make_absolute(absolute))
+      return ioError("'" + path + "': " + code.message());
+    given = absolute.str();
+  }
+  if (llvm::Error error = broadcastText(*world, given))
+    return error;
+  if (!world->isMain())
+    path = given;
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::broadcastText(World &world, std::string &text) {
   std::string error;
   int64_t bytes = int64_t(text.size());
   if (!world.broadcast(&bytes, sizeof(bytes), error))
@@ -245,6 +261,8 @@ llvm::Error ckopt::planOnMain(Compilation &compilation) {
 }
 
 llvm::Error ckopt::agreeOnError(llvm::Error own) {
+  if (own && failureEndsAll)
+    return own;
   auto all = gatherNumbers(own ? 1 : 0);
   if (own) {
     llvm::consumeError(all.takeError());
@@ -324,8 +342,9 @@ static uint64_t hashOptions(const Compilation &compilation,
        runIdentity(compilation.given(), train, session, /*data=*/""))
     stream << key << "=" << value << "\n";
   stream << train.epochs << " " << train.maxSteps << " " << train.validateEvery
-         << " " << train.bestBy.name() << " " << train.earlyStop << " "
-         << train.keepBest.empty() << " " << train.resume.empty();
+         << " " << train.checkpointEvery << " " << train.bestBy.name() << " "
+         << train.earlyStop << " " << train.keepBest.empty() << " "
+         << train.resume.empty();
   return hashOf(text);
 }
 
@@ -386,6 +405,18 @@ void ckopt::addHash(uint64_t &hash, const TensorMap &tensors) {
   for (const auto &[name, value] : tensors)
     hashTensor(text, name, value);
   hash = hashOf(text);
+}
+
+llvm::Error ckopt::addHash(uint64_t &hash, const StoredTensors &tensors) {
+  std::string text = std::to_string(hash);
+  for (auto [number, spec] : llvm::enumerate(tensors.specs())) {
+    auto value = tensors.read(number);
+    if (!value)
+      return value.takeError();
+    hashTensor(text, spec.name, *value);
+  }
+  hash = hashOf(text);
+  return llvm::Error::success();
 }
 
 /// What a rank is about to do, as others' errors say it.

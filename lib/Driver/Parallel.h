@@ -57,7 +57,7 @@ llvm::Error checkRanksAgree(const Compilation &compilation,
                             const Session &session, const TrainOptions &train);
 /// Leaves files and progress to rank 0, but for what ranks with shards write
 /// together.
-void leaveFilesToMain(TrainOptions &train, bool sharded);
+void leaveFilesToMain(TrainOptions &train);
 
 /// What the ranks of a program do together.
 enum class Call : int64_t {
@@ -85,6 +85,8 @@ llvm::Error meetRanks(const Meeting &meeting, llvm::Error own);
 llvm::Expected<uint64_t> hashCommonState(const Session &session);
 /// Adds a hash of given tensors to `hash`.
 void addHash(uint64_t &hash, const TensorMap &tensors);
+/// The same of a file's, which are read one by one.
+llvm::Error addHash(uint64_t &hash, const StoredTensors &tensors);
 /// Compares what all ranks trained; a difference is a defect of ckopt.
 llvm::Error checkSameState(const Session &session);
 /// Returns a number of each rank.
@@ -102,8 +104,13 @@ llvm::Error gatherTraffic(Communication &traffic);
 llvm::Expected<Evaluation> evaluateOnMain(Session &session, BatchSource &source,
                                           const DataOptions &data);
 
+/// Gives rank 0's text to all ranks.
+llvm::Error broadcastText(runtime::World &world, std::string &text);
+/// Gives a path of rank 0 to the others, as an absolute one; "" stays "".
+llvm::Error shareMainPath(std::string &path);
+
 /// Returns an error where another rank has one: all ranks come here, with their
-/// own.
+/// own. Where a failure ends all ranks, the others wait for that instead.
 llvm::Error agreeOnError(llvm::Error own);
 
 /// Puts the rank, its machine and the step before an error's message, where

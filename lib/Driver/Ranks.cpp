@@ -58,7 +58,7 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
     return error;
   settings.compile.together = true;
   if (!isMainRank()) {
-    leaveFilesToMain(settings.train, settings.compile.step.shards > 1);
+    leaveFilesToMain(settings.train);
     settings.compile.phases.verbose = false;
     settings.compile.phases.dumpDirectory.clear();
   }

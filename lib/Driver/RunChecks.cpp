@@ -96,15 +96,18 @@ llvm::Error ckopt::checkGradientNorm(const Session &session, int64_t step) {
 }
 
 llvm::Error ckopt::checkState(const Session &session, int64_t step) {
-  TensorMap tensors;
+  // One at a time, since together they may not fit into memory once more.
   for (runtime::TensorRole role : Session::stateRoles())
     for (int64_t index : session.tensors(role)) {
       auto value = session.read(index);
       if (!value)
         return value.takeError();
-      tensors.set(session.info_of(index).name, std::move(*value));
+      TensorMap tensor;
+      tensor.set(session.info_of(index).name, std::move(*value));
+      if (llvm::Error error = checkFinite(tensor, step))
+        return error;
     }
-  return checkFinite(tensors, step);
+  return llvm::Error::success();
 }
 
 bool DivergenceWatch::add(int64_t step, double loss) {

@@ -234,20 +234,54 @@ llvm::Expected<TensorMap> Session::collect(bool optimizerState,
   return result;
 }
 
-llvm::Error Session::restore(const TensorMap &values, llvm::StringRef what) {
-  std::vector<TensorSpec> expected;
-  std::vector<int64_t> indices;
+std::vector<int64_t> Session::stateTensors() const {
+  std::vector<int64_t> result;
   for (TensorRole role : stateRoles())
-    for (int64_t index : tensors(role)) {
-      const runtime::TensorInfo &tensor = info_of(index);
-      expected.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
-      indices.push_back(index);
-    }
-  if (llvm::Error error = checkTensors(values, expected, what))
+    llvm::append_range(result, tensors(role));
+  return result;
+}
+
+llvm::Error Session::checkState(llvm::ArrayRef<TensorSpec> given,
+                                llvm::StringRef what) const {
+  std::vector<TensorSpec> expected;
+  for (int64_t index : stateTensors()) {
+    const runtime::TensorInfo &tensor = info_of(index);
+    expected.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
+  }
+  return checkTensors(given, expected, what);
+}
+
+llvm::Error Session::restore(const TensorMap &values, llvm::StringRef what) {
+  if (llvm::Error error = checkState(specsOf(values), what))
     return error;
-  for (size_t i = 0; i < indices.size(); ++i)
-    if (llvm::Error error = write(indices[i], *values.find(expected[i].name)))
+  for (int64_t index : stateTensors())
+    if (llvm::Error error = write(index, *values.find(info_of(index).name)))
       return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Session::restore(const StoredTensors &values,
+                             llvm::StringRef what) {
+  if (llvm::Error error = checkState(values.specs(), what))
+    return error;
+  llvm::StringMap<size_t> numbers;
+  for (const TensorSpec &spec : values.specs())
+    numbers.try_emplace(spec.name, numbers.size());
+  runtime::World *world = runtime::World::current();
+  for (int64_t index : stateTensors()) {
+    const runtime::TensorInfo &tensor = info_of(index);
+    Shards shards = tensor.sharing();
+    int64_t own = shards.shardOf(world ? world->rank() : 0);
+    auto part = values.read(numbers.lookup(tensor.name), shards.begin(own),
+                            shards.count(own));
+    if (!part)
+      return withContext(part.takeError(), what);
+    HostTensor value(tensor.dtype, tensor.shape); // zeros behind its elements
+    std::memcpy(value.mutableRawData(), part->rawData(),
+                size_t(part->sizeInBytes()));
+    if (llvm::Error error = write(index, value))
+      return error;
+  }
   return llvm::Error::success();
 }
 

@@ -48,7 +48,7 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
   impl->isSet = false;
   impl->given = 0;
   if (!isMainRank())
-    leaveFilesToMain(options, impl->isSharded());
+    leaveFilesToMain(options);
   auto result = train(impl->compiled.compilation(), *impl->session, data,
                       source, std::move(options));
   if (!result)

@@ -496,25 +496,26 @@ llvm::Error StepRun::writeCheckpoint(const std::string &path) const {
                      llvm::Twine(impl->pending) + " of " +
                      llvm::Twine(impl->train.accumulate) +
                      " batches of the next one are in");
-  if (llvm::Error error = impl->meetSharing({Call::Checkpoint}, std::move(own)))
+  if (llvm::Error error = impl->meet({Call::Checkpoint}, std::move(own)))
     return error;
-  if (!isMainRank() && !impl->isSharded())
-    return llvm::Error::success();
-  llvm::Error saved =
-      saveRun(path, *impl->session,
-              {impl->updates, {}, impl->train.seed, impl->identity(), {}});
-  return impl->isSharded() ? agreeOnError(std::move(saved)) : std::move(saved);
+  std::string shared = path;
+  if (llvm::Error error = shareMainPath(shared))
+    return error;
+  return saveRun(shared, *impl->session,
+                 {impl->updates, {}, impl->train.seed, impl->identity(), {}});
 }
 
 llvm::Error StepRun::resume(const std::string &path) {
-  auto checkpoint = readCheckpoint(path);
+  auto checkpoint = openCheckpoint(path);
   if (!checkpoint)
     return checkpoint.takeError();
   if (llvm::Error error = restoreRun(path, *impl->session, *checkpoint,
                                      impl->identity(), impl->train.schedule))
     return error;
   impl->isSet = true;
-  addHash(impl->given, checkpoint->tensors);
+  if (impl->isSharded()) // what all ranks hold is compared by itself
+    if (llvm::Error error = addHash(impl->given, checkpoint->tensors))
+      return error;
   impl->updates = checkpoint->state.step;
   impl->epochs = 0;
   impl->pending = 0;

@@ -24,7 +24,8 @@ public:
   Trainer(Session &session, BatchSource &source, const DataOptions &dataOptions,
           const TrainOptions &options)
       : session(session), source(source), dataOptions(dataOptions),
-        options(options), validation(session, dataOptions, options) {}
+        options(options), validation(session, dataOptions, options),
+        checkpoint(options.checkpoint), best(options.keepBest) {}
 
   llvm::Expected<TrainResult> run();
 
@@ -57,6 +58,8 @@ private:
   /// end will tell.
   std::optional<int64_t> updates = 0;
   int64_t stepNumber = 0;
+  /// Those of `options`; of several ranks, those of rank 0.
+  std::string checkpoint, best;
   std::vector<double> seconds, communication;
   DivergenceWatch watch;
   SkipWatch skips;
@@ -142,17 +145,17 @@ llvm::Error Trainer::resume(DataPosition &position) {
     return inputError(options.resume +
                       ": the run cannot go on: " + source.name() +
                       " cannot go back to the sample where it stood");
-  auto checkpoint = readCheckpoint(options.resume);
-  if (!checkpoint)
-    return checkpoint.takeError();
-  if (llvm::Error error = restoreRun(options.resume, session, *checkpoint,
-                                     identity, options.schedule))
+  auto saved = openCheckpoint(options.resume);
+  if (!saved)
+    return saved.takeError();
+  if (llvm::Error error = restoreRun(options.resume, session, *saved, identity,
+                                     options.schedule))
     return error;
-  if (!validation.resume(checkpoint->state.best))
+  if (!validation.resume(saved->state.best))
     warn(options.resume + ": its best evaluation was by '" +
-         checkpoint->state.best->metric + "', this run looks for another");
-  stepNumber = checkpoint->state.step;
-  position = checkpoint->state.data;
+         saved->state.best->metric + "', this run looks for another");
+  stepNumber = saved->state.step;
+  position = saved->state.data;
   return llvm::Error::success();
 }
 
@@ -161,24 +164,25 @@ TrainingState Trainer::state(DataPosition position) const {
 }
 
 llvm::Error Trainer::save(DataPosition position) {
-  if (options.checkpoint.empty())
+  if (checkpoint.empty())
     return llvm::Error::success();
-  return saveRun(options.checkpoint, session, state(position));
+  return withRank(saveRun(checkpoint, session, state(position)), stepNumber);
 }
 
 /// Writes --keep-best where the evaluation after this step was the best.
 llvm::Error Trainer::keepBest(DataPosition position) {
-  if (options.keepBest.empty() || !validation.isBest(stepNumber) ||
-      (!isMainRank() && !session.isSharded()))
+  if (best.empty() || !validation.isBest(stepNumber))
     return llvm::Error::success();
-  if (llvm::StringRef(options.keepBest).ends_with(".safetensors"))
-    return saveRun(options.keepBest, session, state(position));
+  if (llvm::StringRef(best).ends_with(".safetensors"))
+    return withRank(saveRun(best, session, state(position)), stepNumber);
+  if (!isMainRank() && !session.isSharded())
+    return llvm::Error::success();
   if (!options.writeWeights)
     return usageError("the best weights go to a .safetensors file; how others "
                       "are written is not known (TrainOptions::writeWeights)");
   if (llvm::Error error = checkState(session, stepNumber))
     return error;
-  return options.writeWeights(options.keepBest);
+  return options.writeWeights(best);
 }
 
 /// One update: all but the last micro-batch only add to the gradients' sums.
@@ -222,7 +226,7 @@ llvm::Error Trainer::evaluateLast(DataPosition position) {
     return llvm::Error::success();
   if (llvm::Error error = keepBest(position))
     return error;
-  return options.keepBest.empty() ? llvm::Error::success() : save(position);
+  return best.empty() ? llvm::Error::success() : save(position);
 }
 
 /// Reorders the numbers.
@@ -398,6 +402,9 @@ llvm::Expected<TrainResult> Trainer::run() {
   DataPosition position;
   if (llvm::Error error = resume(position))
     return std::move(error);
+  for (std::string *path : {&checkpoint, &best})
+    if (llvm::Error error = shareMainPath(*path))
+      return std::move(error);
   if (llvm::Error error = skips.begin(session))
     return std::move(error);
   auto opened = TrainLog::open(

@@ -132,13 +132,13 @@ llvm::Error ckopt::checkUpdate(const Session &session, double loss,
 
 llvm::Error ckopt::saveRun(llvm::StringRef path, const Session &session,
                            TrainingState state) {
-  auto tensors = session.weightsOnMain(/*optimizerState=*/true);
+  if (numRanks() > 1)
+    return saveByRanks(path, session, state);
+  auto tensors = session.weights(/*optimizerState=*/true);
   if (!tensors)
     return tensors.takeError();
   if (llvm::Error error = checkFinite(*tensors, state.step))
     return error;
-  if (!isMainRank())
-    return llvm::Error::success();
   return writeCheckpoint(path, {std::move(*tensors), std::move(state)});
 }
 
@@ -177,7 +177,7 @@ static StringMetadata byFlags(const StringMetadata &options) {
 }
 
 llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
-                              const Checkpoint &checkpoint,
+                              const OpenCheckpoint &checkpoint,
                               const StringMetadata &options,
                               const LearningRateSchedule &schedule) {
   const StringMetadata &saved = checkpoint.state.options;

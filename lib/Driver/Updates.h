@@ -67,13 +67,16 @@ private:
 llvm::Error checkUpdate(const Session &session, double loss, int64_t number,
                         bool skipped);
 
-/// Writes a checkpoint of a session's tensors, unless one is not finite.
+/// Writes a checkpoint of a session's tensors, unless one is not finite. Of
+/// several ranks all must come here; each writes a share.
 llvm::Error saveRun(llvm::StringRef path, const Session &session,
                     TrainingState state);
+llvm::Error saveByRanks(llvm::StringRef path, const Session &session,
+                        const TrainingState &state);
 /// Restores a session from a checkpoint of a run with the same options. Errors
 /// name them as they are asked for; `schedule` tells from where its end comes.
 llvm::Error restoreRun(llvm::StringRef path, Session &session,
-                       const Checkpoint &checkpoint,
+                       const OpenCheckpoint &checkpoint,
                        const StringMetadata &options,
                        const LearningRateSchedule &schedule);
 

@@ -6,31 +6,11 @@
 #ifndef CKOPT_LIB_RUNTIME_DEVICEHASH_H
 #define CKOPT_LIB_RUNTIME_DEVICEHASH_H
 
-#include <cstdint>
-#include <cstring>
+#include "ckopt/Base/ContentHash.h"
 
 namespace ckopt::runtime {
 
-/// A hash of 64 bits against accidental changes: multiply and xorshift for each
-/// word of 8 bytes. Pieces must be given in order, all but the last in
-/// multiples of 8 bytes.
-class DeviceHash {
-public:
-  void add(const void *data, size_t size) {
-    auto *bytes = static_cast<const char *>(data);
-    for (size_t at = 0; at < size; at += 8) {
-      uint64_t word = 0;
-      std::memcpy(&word, bytes + at, size - at < 8 ? size - at : 8);
-      hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
-      hash ^= hash >> 29;
-    }
-    total += size;
-  }
-  uint64_t value() const { return hash ^ (total * 0xD6E8FEB86659FD93ull); }
-
-private:
-  uint64_t hash = 0x243F6A8885A308D3ull, total = 0;
-};
+using DeviceHash = ContentHash;
 
 } // namespace ckopt::runtime
 

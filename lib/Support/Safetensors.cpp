@@ -57,9 +57,23 @@ Expected<SafetensorsFile> readSafetensors(StringRef path) {
   return parseSafetensors(std::move(*buffer), path);
 }
 
-static std::string makeHeader(ArrayRef<const TensorMap::Entry *> order,
+std::vector<TensorSpec> specsOf(const TensorMap &tensors) {
+  std::vector<TensorSpec> specs;
+  for (const auto &[name, value] : tensors)
+    specs.push_back({name, value.dtype(), value.shape().vec()});
+  return specs;
+}
+
+static int64_t bytesOf(const TensorSpec &tensor) {
+  int64_t count = 1;
+  for (int64_t extent : tensor.shape)
+    count *= extent;
+  return count * dtypeSize(tensor.dtype);
+}
+
+static std::string makeHeader(ArrayRef<const TensorSpec *> order,
                               const StringMetadata &metadata) {
-  std::string text;
+  std::string text(8, '\0');
   raw_string_ostream stream(text);
   json::OStream out(stream);
   int64_t at = 0;
@@ -69,66 +83,88 @@ static std::string makeHeader(ArrayRef<const TensorMap::Entry *> order,
         for (const auto &[key, value] : metadata)
           out.attribute(key, value);
       });
-    for (const TensorMap::Entry *entry : order)
-      out.attributeObject(entry->first, [&] {
-        const HostTensor &tensor = entry->second;
-        out.attribute("dtype",
-                      dtypeTable[uint32_t(tensor.dtype())].safetensors);
+    for (const TensorSpec *tensor : order)
+      out.attributeObject(tensor->name, [&] {
+        out.attribute("dtype", dtypeTable[uint32_t(tensor->dtype)].safetensors);
         out.attributeArray("shape", [&] {
-          for (int64_t extent : tensor.shape())
+          for (int64_t extent : tensor->shape)
             out.value(extent);
         });
         out.attributeArray("data_offsets", [&] {
           out.value(at);
-          out.value(at + tensor.sizeInBytes());
+          out.value(at + bytesOf(*tensor));
         });
-        at += tensor.sizeInBytes();
+        at += bytesOf(*tensor);
       });
   });
   stream.flush();
   text.append((8 - text.size() % 8) % 8, ' ');
+  support::endian::write64le(text.data(), text.size() - 8);
   return text;
 }
 
-Error writeSafetensors(StringRef path, const TensorMap &tensors,
-                       const StringMetadata &metadata) {
+/// Refuses names that a header cannot hold.
+static Error checkNames(StringRef path, ArrayRef<TensorSpec> tensors,
+                        const StringMetadata &metadata) {
   auto notText = [&](StringRef text, const char *what) {
     return inputError("cannot write '" + path + "': " + what + " '" +
                       json::fixUTF8(text) + "' is not valid UTF-8");
   };
-  std::vector<const TensorMap::Entry *> order;
-  for (const TensorMap::Entry &entry : tensors) {
-    if (entry.first == "__metadata__")
+  for (const TensorSpec &tensor : tensors) {
+    if (tensor.name == "__metadata__")
       return inputError("cannot write '" + path +
                         "': the format keeps the name '__metadata__' for "
                         "itself; rename that tensor");
-    if (!json::isUTF8(entry.first))
-      return notText(entry.first, "the tensor name");
-    order.push_back(&entry);
+    if (!json::isUTF8(tensor.name))
+      return notText(tensor.name, "the tensor name");
   }
   for (const auto &[key, value] : metadata)
     if (!json::isUTF8(key) || !json::isUTF8(value))
       return notText(key, "the metadata entry");
-  // Entries lie in one array, so comparing addresses gives their order.
+  return Error::success();
+}
+
+Expected<std::string>
+writeSafetensors(StringRef path, ArrayRef<TensorSpec> tensors,
+                 const StringMetadata &metadata,
+                 function_ref<Expected<HostTensor>(size_t)> read) {
+  if (Error error = checkNames(path, tensors, metadata))
+    return std::move(error);
+  std::vector<const TensorSpec *> order;
+  for (const TensorSpec &tensor : tensors)
+    order.push_back(&tensor);
+  // Specs lie in one array, so comparing addresses gives their order.
   llvm::sort(order, [](const auto *a, const auto *b) {
-    const int64_t sizeA = dtypeSize(a->second.dtype());
-    const int64_t sizeB = dtypeSize(b->second.dtype());
+    const int64_t sizeA = dtypeSize(a->dtype), sizeB = dtypeSize(b->dtype);
     return sizeA != sizeB ? sizeA > sizeB : a < b;
   });
-  const std::string header = makeHeader(order, metadata);
-  char size[8];
-  support::endian::write64le(size, header.size());
-  return writeFileAtomically(path, [&](AtomicFile &file) -> Error {
-    if (Error error = file.write(size, sizeof(size)))
-      return error;
+  std::string header = makeHeader(order, metadata);
+  auto fill = [&](AtomicFile &file) -> Error {
     if (Error error = file.write(header))
       return error;
-    for (const TensorMap::Entry *entry : order)
-      if (Error error = file.write(entry->second.rawData(),
-                                   size_t(entry->second.sizeInBytes())))
+    for (const TensorSpec *tensor : order) {
+      auto value = read(size_t(tensor - tensors.data()));
+      if (!value)
+        return value.takeError();
+      assert(value->sizeInBytes() == bytesOf(*tensor) && "another tensor");
+      if (Error error =
+              file.write(value->rawData(), size_t(value->sizeInBytes())))
         return error;
+    }
     return Error::success();
-  });
+  };
+  if (Error error = writeFileAtomically(path, fill))
+    return std::move(error);
+  return header;
+}
+
+Error writeSafetensors(StringRef path, const TensorMap &tensors,
+                       const StringMetadata &metadata) {
+  std::vector<TensorSpec> specs = specsOf(tensors);
+  auto read = [&](size_t number) -> Expected<HostTensor> {
+    return (tensors.begin() + ptrdiff_t(number))->second;
+  };
+  return writeSafetensors(path, specs, metadata, read).takeError();
 }
 
 } // namespace ckopt

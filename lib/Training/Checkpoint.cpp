@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Training/Checkpoint.h"
+#include "CheckpointParts.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
 #include "llvm/Support/Format.h"
@@ -17,17 +18,15 @@ using namespace llvm;
 
 namespace ckopt {
 
-static constexpr const char *formatKey = "ckopt.format";
 static constexpr const char *formatName = "checkpoint-1";
 static constexpr const char *optionPrefix = "option.";
 /// Metric, value, step and evaluations since, with blanks between; may be
 /// missing.
 static constexpr const char *bestKey = "ckopt.best";
 
-Error writeCheckpoint(StringRef path, const Checkpoint &checkpoint) {
-  const TrainingState &state = checkpoint.state;
+StringMetadata describeState(const TrainingState &state) {
   StringMetadata metadata;
-  metadata[formatKey] = formatName;
+  metadata[kFormatKey] = formatName;
   metadata["ckopt.step"] = std::to_string(state.step);
   metadata["ckopt.epoch"] = std::to_string(state.data.epoch);
   metadata["ckopt.position"] = std::to_string(state.data.position);
@@ -38,7 +37,15 @@ Error writeCheckpoint(StringRef path, const Checkpoint &checkpoint) {
     raw_string_ostream(metadata[bestKey])
         << best->metric << " " << format("%.17g", best->value) << " "
         << best->step << " " << best->since;
-  return writeSafetensors(path, checkpoint.tensors, metadata);
+  return metadata;
+}
+
+Error writeCheckpoint(StringRef path, const Checkpoint &checkpoint) {
+  if (Error error = writeSafetensors(path, checkpoint.tensors,
+                                     describeState(checkpoint.state)))
+    return error;
+  removeShares(path, /*keep=*/-1);
+  return Error::success();
 }
 
 template <typename T>
@@ -73,38 +80,53 @@ static Error readBest(const StringMetadata &metadata,
   return Error::success();
 }
 
-Expected<Checkpoint> readCheckpoint(StringRef path) {
-  Expected<SafetensorsFile> file = readSafetensors(path);
-  if (!file)
-    return file.takeError();
-  auto format = file->metadata.find(formatKey);
-  if (format == file->metadata.end())
+static Expected<TrainingState> parseState(const StringMetadata &metadata,
+                                          StringRef path) {
+  auto format = metadata.find(kFormatKey);
+  if (format == metadata.end())
     return inputError(path +
                       ": weights, but not a checkpoint of a training "
                       "run (there is no '" +
-                      formatKey + "' in its metadata)");
-  if (format->second != formatName)
+                      kFormatKey + "' in its metadata)");
+  if (format->second != formatName && !isShardIndex(metadata))
     return inputError(path + ": a checkpoint of format '" + format->second +
                       "', this ckopt reads '" + formatName + "'");
-  Checkpoint result;
-  TrainingState &state = result.state;
-  if (Error error = readNumber(file->metadata, "ckopt.step", state.step, path))
+  TrainingState state;
+  if (Error error = readNumber(metadata, "ckopt.step", state.step, path))
+    return std::move(error);
+  if (Error error = readNumber(metadata, "ckopt.epoch", state.data.epoch, path))
     return std::move(error);
   if (Error error =
-          readNumber(file->metadata, "ckopt.epoch", state.data.epoch, path))
+          readNumber(metadata, "ckopt.position", state.data.position, path))
     return std::move(error);
-  if (Error error = readNumber(file->metadata, "ckopt.position",
-                               state.data.position, path))
+  if (Error error = readNumber(metadata, "ckopt.seed", state.seed, path))
     return std::move(error);
-  if (Error error = readNumber(file->metadata, "ckopt.seed", state.seed, path))
+  if (Error error = readBest(metadata, state.best, path))
     return std::move(error);
-  if (Error error = readBest(file->metadata, state.best, path))
-    return std::move(error);
-  for (const auto &[key, value] : file->metadata)
+  for (const auto &[key, value] : metadata)
     if (StringRef(key).starts_with(optionPrefix))
       state.options[key.substr(StringRef(optionPrefix).size())] = value;
-  result.tensors = std::move(file->tensors);
-  return result;
+  return state;
+}
+
+Expected<OpenCheckpoint> openCheckpoint(StringRef path) {
+  auto tensors = StoredTensors::open(path);
+  if (!tensors)
+    return tensors.takeError();
+  auto state = parseState(tensors->metadata(), path);
+  if (!state)
+    return state.takeError();
+  return OpenCheckpoint{std::move(*tensors), std::move(*state)};
+}
+
+Expected<Checkpoint> readCheckpoint(StringRef path) {
+  auto opened = openCheckpoint(path);
+  if (!opened)
+    return opened.takeError();
+  auto tensors = opened->tensors.readAll();
+  if (!tensors)
+    return tensors.takeError();
+  return Checkpoint{std::move(*tensors), std::move(opened->state)};
 }
 
 /// Prints the first ten names, then a count, so that long lists stay readable.
@@ -117,28 +139,31 @@ static std::string nameList(ArrayRef<std::string> names) {
   return text;
 }
 
-Error checkTensors(const TensorMap &tensors, ArrayRef<TensorSpec> expected,
+Error checkTensors(ArrayRef<TensorSpec> tensors, ArrayRef<TensorSpec> expected,
                    StringRef what) {
   Error errors = Error::success();
   auto report = [&](const Twine &message) {
     errors = joinErrors(std::move(errors), inputError(what + ": " + message));
   };
   std::vector<std::string> missing, unknown;
-  StringMap<bool> known;
+  StringMap<const TensorSpec *> given, known;
+  for (const TensorSpec &spec : tensors)
+    given[spec.name] = &spec;
+  auto typeString = [](const TensorSpec &spec) {
+    return std::string(dtypeName(spec.dtype)) + " " + shapeString(spec.shape);
+  };
   for (const TensorSpec &spec : expected) {
-    known[spec.name] = true;
-    const HostTensor *tensor = tensors.find(spec.name);
+    known[spec.name] = &spec;
+    const TensorSpec *tensor = given.lookup(spec.name);
     if (!tensor)
       missing.push_back(spec.name);
-    else if (tensor->dtype() != spec.dtype ||
-             tensor->shape() != ArrayRef<int64_t>(spec.shape))
-      report("tensor '" + spec.name + "' is " + tensor->typeString() +
-             ", the model needs " + dtypeName(spec.dtype) + " " +
-             shapeString(spec.shape));
+    else if (tensor->dtype != spec.dtype || tensor->shape != spec.shape)
+      report("tensor '" + spec.name + "' is " + typeString(*tensor) +
+             ", the model needs " + typeString(spec));
   }
-  for (const auto &entry : tensors)
-    if (!known.contains(entry.first))
-      unknown.push_back(entry.first);
+  for (const TensorSpec &spec : tensors)
+    if (!known.contains(spec.name))
+      unknown.push_back(spec.name);
   if (!missing.empty())
     report("missing tensors: " + nameList(missing));
   if (!unknown.empty())

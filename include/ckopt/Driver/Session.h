@@ -11,7 +11,7 @@
 
 #include "ckopt/Runtime/Manifest.h"
 #include "ckopt/Runtime/ckrt.h"
-#include "ckopt/Support/HostTensor.h"
+#include "ckopt/Support/StoredTensors.h"
 #include "llvm/Support/Error.h"
 
 #include <memory>
@@ -79,6 +79,8 @@ public:
   /// what is missing, unexpected, or of another type or shape; `what` names
   /// their file in it.
   llvm::Error restore(const TensorMap &values, llvm::StringRef what);
+  /// The same from files, of which this rank reads its shards alone.
+  llvm::Error restore(const StoredTensors &values, llvm::StringRef what);
 
   llvm::Error run(const char *function);
   llvm::Expected<int64_t> measuredPeak() const;
@@ -87,6 +89,9 @@ private:
   Session() = default;
   llvm::Expected<TensorMap> collect(bool optimizerState, bool keep) const;
   llvm::Error checkIndex(int64_t index) const;
+  std::vector<int64_t> stateTensors() const;
+  llvm::Error checkState(llvm::ArrayRef<TensorSpec> given,
+                         llvm::StringRef what) const;
 
   std::shared_ptr<void> keeper;
   ckrt_session *session = nullptr;

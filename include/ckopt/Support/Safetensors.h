@@ -11,6 +11,7 @@
 
 #include "ckopt/Base/Safetensors.h"
 #include "ckopt/Support/HostTensor.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <memory>
 
@@ -30,6 +31,20 @@ llvm::Expected<SafetensorsFile> readSafetensors(llvm::StringRef path);
 llvm::Expected<SafetensorsFile>
 parseSafetensors(std::shared_ptr<llvm::MemoryBuffer> buffer,
                  llvm::StringRef what);
+
+/// A tensor without its values.
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+};
+std::vector<TensorSpec> specsOf(const TensorMap &tensors);
+/// Writes tensors that `read` gives by their number, one after another, so that
+/// no two need be in memory. Returns the file's header, its length included.
+llvm::Expected<std::string> writeSafetensors(
+    llvm::StringRef path, llvm::ArrayRef<TensorSpec> tensors,
+    const StringMetadata &metadata,
+    llvm::function_ref<llvm::Expected<HostTensor>(size_t number)> read);
 
 /// Writes tensors with the widest elements first (so that all are aligned),
 /// else in the map's order; equal contents give equal bytes.

@@ -1,0 +1,63 @@
+//===- StoredTensors.h - tensors in one file or in shares -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What reads weights and checkpoints asks for parts of tensors, and need not
+// know how many processes wrote them (ckopt/Base/ShardedFile.h). Files are
+// mapped: only what is read comes into memory, and parts that lie in one piece
+// are views. Parts of shares are compared with their checksums.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SUPPORT_STOREDTENSORS_H
+#define CKOPT_SUPPORT_STOREDTENSORS_H
+
+#include "ckopt/Support/Safetensors.h"
+
+namespace ckopt {
+
+class StoredTensors {
+public:
+  /// Opens a safetensors file, or the index of several and all of them. Errors
+  /// name the file that is missing, damaged or another checkpoint's.
+  static llvm::Expected<StoredTensors> open(llvm::StringRef path);
+
+  const StringMetadata &metadata() const { return data; }
+  llvm::ArrayRef<TensorSpec> specs() const { return tensors; }
+  /// Returns the elements [begin, begin + count), in row-major order, of the
+  /// tensor with this number in specs(), as a vector.
+  llvm::Expected<HostTensor> read(size_t number, int64_t begin,
+                                  int64_t count) const;
+  /// Returns a whole tensor.
+  llvm::Expected<HostTensor> read(size_t number) const;
+  /// Returns all tensors, whole.
+  llvm::Expected<TensorMap> readAll() const;
+
+private:
+  /// Elements of a tensor from `begin` on.
+  struct Piece {
+    int64_t begin = 0;
+    HostTensor value;
+    size_t share = 0; ///< in `shares`
+    uint64_t hash = 0;
+    mutable bool checked = true;
+  };
+  StoredTensors() = default;
+  llvm::Error openShares(llvm::StringRef path);
+  llvm::Error openShare(const std::string &file, const struct ShardFile &share);
+  llvm::Error checkWhole(llvm::StringRef path);
+  llvm::Error check(const Piece &piece, llvm::StringRef tensor) const;
+
+  StringMetadata data;
+  std::vector<TensorSpec> tensors;
+  std::vector<std::vector<Piece>> pieces; ///< of each tensor, by `begin`
+  llvm::StringMap<size_t> numbers;
+  std::vector<std::string> shares; ///< names of files
+};
+
+/// Returns what a path names where links are followed: the folder of shares
+/// lies beside the index itself.
+std::string targetOfLink(llvm::StringRef path);
+
+} // namespace ckopt
+
+#endif // CKOPT_SUPPORT_STOREDTENSORS_H
