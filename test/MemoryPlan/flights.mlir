@@ -26,7 +26,7 @@ func.func @in_place(%x: tensor<16xf32> {ckopt.offset = 0 : i64}) -> (tensor<16xf
 func.func @scratch(%x: tensor<16xf32> {ckopt.offset = 0 : i64}) -> (tensor<16xf32>, tensor<16xf32>) attributes {ckopt.arena_bytes = 256 : i64} {
   %a = ckopt.kernel_call @f(%x) {offsets = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
   %s:2 = ckopt.kernel_call @start(%a) {aliases = array<i64: 0, 0>, offsets = array<i64: 64, 128>} : (tensor<16xf32>) -> (tensor<16xf32>, tensor<64xui8>)
-  // expected-error @+1 {{result 0 (bytes 128 to 192) overlaps start (bytes 128 to 192), which is still needed}}
+  // expected-error @+1 {{result 0 (bytes 128 to 192) overlaps start#1 (bytes 128 to 192), which is still needed}}
   %b = ckopt.kernel_call @f(%x) {offsets = array<i64: 128>} : (tensor<16xf32>) -> tensor<16xf32>
   %w = ckopt.kernel_call @wait(%s#0, %s#1) {aliases = array<i64: 0, 0>, offsets = array<i64: 64>} : (tensor<16xf32>, tensor<64xui8>) -> tensor<16xf32>
   return %b, %w : tensor<16xf32>, tensor<16xf32>

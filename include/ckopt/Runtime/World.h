@@ -90,7 +90,10 @@ public:
   void drain();
 
   /// Forgets the collectives so far: a step begins.
-  void clearRecords() { done.clear(); }
+  void clearRecords() {
+    done.clear();
+    recording = false; // one that failed has no end
+  }
   /// Begins the record of a collective; what is transferred until endRecord()
   /// counts for it.
   void beginRecord(const char *kind, int64_t bytes);
