@@ -62,6 +62,63 @@ llvm::Error CostProfile::addEntry(const llvm::json::Object &entry,
   return llvm::Error::success();
 }
 
+llvm::Error CostProfile::addCurve(const llvm::json::Object &curve,
+                                  size_t index) {
+  auto fail = [&](const Twine &what) {
+    return inputError("collectives[" + Twine(index) + "]: " + what);
+  };
+  for (const auto &member : curve)
+    if (!llvm::is_contained({"op", "ranks", "points"}, StringRef(member.first)))
+      return fail("unknown member '" + StringRef(member.first) + "'");
+  auto op = curve.getString("op");
+  if (!op ||
+      !llvm::is_contained(
+          {"all_reduce", "all_gather", "reduce_scatter", "broadcast"}, *op))
+    return fail("needs 'op', the name of a collective");
+  std::optional<int64_t> ranks = curve.getInteger("ranks");
+  if (!ranks || *ranks < 2)
+    return fail("needs 'ranks', 2 or more");
+  const llvm::json::Array *points = curve.getArray("points");
+  if (!points || points->empty())
+    return fail("needs 'points', pairs of bytes and seconds");
+  auto [entry, isNew] = curves.try_emplace({op->str(), *ranks});
+  if (!isNew)
+    return fail("a curve for the same op and ranks stands before it");
+  for (const llvm::json::Value &point : *points) {
+    const llvm::json::Array *pair = point.getAsArray();
+    std::optional<double> bytes, seconds;
+    if (pair && pair->size() == 2) {
+      bytes = (*pair)[0].getAsNumber();
+      seconds = (*pair)[1].getAsNumber();
+    }
+    if (!bytes || !seconds || !(*bytes > 0) || !std::isfinite(*bytes) ||
+        !(*seconds > 0 && *seconds <= kMaxSeconds))
+      return fail("a point is a pair of positive numbers, bytes and seconds");
+    if (!entry->second.empty() && entry->second.back().first >= *bytes)
+      return fail("bytes of points ascend");
+    entry->second.emplace_back(*bytes, *seconds);
+  }
+  return llvm::Error::success();
+}
+
+std::optional<double> CostProfile::collective(StringRef op, int64_t ranks,
+                                              double bytes) const {
+  auto found = curves.find({op.str(), ranks});
+  if (found == curves.end())
+    return std::nullopt;
+  const auto &points = found->second;
+  if (bytes <= points.front().first)
+    return points.front().second;
+  auto [lastBytes, lastSeconds] = points.back();
+  if (bytes >= lastBytes)
+    return lastSeconds * bytes / lastBytes;
+  auto above = llvm::find_if(
+      points, [&](const auto &point) { return point.first >= bytes; });
+  auto below = std::prev(above);
+  double share = (bytes - below->first) / (above->first - below->first);
+  return below->second + share * (above->second - below->second);
+}
+
 MachineRates CostProfile::ratesOver(MachineRates result) const {
   for (auto [rate, number] : rates)
     result.*rate = number;
@@ -97,6 +154,18 @@ llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
       profile.rates.emplace_back(rate->rate, *number);
     }
   }
+  if (const llvm::json::Value *value = root->get("collectives")) {
+    const llvm::json::Array *curves = value->getAsArray();
+    if (!curves)
+      return inputError("'collectives' must be a list");
+    for (auto [i, curve] : llvm::enumerate(*curves)) {
+      const llvm::json::Object *entry = curve.getAsObject();
+      if (!entry)
+        return inputError("collectives[" + Twine(i) + "] must be an object");
+      if (llvm::Error error = profile.addCurve(*entry, i))
+        return std::move(error);
+    }
+  }
   if (const llvm::json::Value *value = root->get("ops")) {
     const llvm::json::Array *ops = value->getAsArray();
     if (!ops)
@@ -123,7 +192,38 @@ llvm::Expected<CostProfile> CostProfile::read(StringRef path) {
   return profile;
 }
 
+/// Returns the seconds of a call of a collective, if they were measured.
+static std::optional<double> ofCollective(Operation *op,
+                                          const CostProfile &profile) {
+  auto call = dyn_cast<KernelCallOp>(op);
+  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+                           op, call.getCalleeAttr())
+                     : func::FuncOp();
+  if (!callee || callee.isDeclaration())
+    return std::nullopt;
+  Operation *inner = &callee.front().front();
+  auto measured = [&](auto collective, ValueRange whole) {
+    double bytes = 0;
+    for (Value tensor : whole)
+      bytes += double(getByteSize(cast<RankedTensorType>(tensor.getType())));
+    return profile.collective(inner->getName().stripDialect(),
+                              collective.getGroup().size, bytes);
+  };
+  if (auto sum = dyn_cast<AllReduceOp>(inner))
+    return measured(sum, sum.getOutputs());
+  if (auto gather = dyn_cast<AllGatherOp>(inner))
+    return measured(gather, gather.getOutputs());
+  if (auto scatter = dyn_cast<ReduceScatterOp>(inner))
+    return measured(scatter, scatter.getInputs());
+  if (auto broadcast = dyn_cast<BroadcastOp>(inner))
+    return measured(broadcast, broadcast.getOutputs());
+  return std::nullopt;
+}
+
 std::optional<double> CostProfile::lookup(Operation *op) const {
+  if (!curves.empty())
+    if (std::optional<double> seconds = ofCollective(op, *this))
+      return seconds;
   std::string type;
   for (unsigned shape = 7; shape >= 1; --shape) {
     if (!(shapesOfEntries >> shape & 1))

@@ -61,9 +61,9 @@ static int64_t lastUse(Value value, const DenseMap<Operation *, int64_t> &step,
     if (user->hasTrait<OpTrait::IsTerminator>())
       return end;
     Operation *top = value.getParentBlock()->findAncestorOpInBlock(*user);
-    if (isView(top))
-      last = std::max(last, lastUse(top->getResult(0), step, from, end));
-    else
+    for (Value alias : getAliases(top, value))
+      last = std::max(last, lastUse(alias, step, from, end));
+    if (!isView(top))
       last = std::max(last, step.lookup(top));
   }
   return last;
@@ -125,7 +125,7 @@ static std::vector<LiveBytes> getLifetimes(func::FuncOp function,
     for (auto [operand, result] : getUpdatePairs(op))
       inPlace.insert(op->getResult(result));
     for (OpResult result : op->getResults()) {
-      if (inPlace.contains(result))
+      if (inPlace.contains(result) || isAlias(result))
         continue;
       bool took = call && takenOver(call, result.getResultNumber());
       add(op, i + took, lastUse(result, step, i, end), kindOfResult(result),

@@ -388,6 +388,10 @@ void ProblemBuilder::addNode(Operation *op) {
       node.mutates.push_back(state);
       continue;
     }
+    if (isAlias(result)) {
+      problem.storage[result] = problem.storage.lookup(getViewBase(result));
+      continue;
+    }
     node.outputs.push_back(addValue(result, planner::ValueKind::Temp));
   }
   for (auto [operand, result] : getReusePairs(op, context.hooks)) {

@@ -32,13 +32,41 @@ bool ckopt::isView(Operation *op) {
   return op && (isa<BarrierOp>(op) || isForeignView(op));
 }
 
+/// Returns the operand whose bytes a result of a kernel call is, if it is one.
+static Value aliasedOperand(Value value) {
+  auto call = value.getDefiningOp<KernelCallOp>();
+  if (!call)
+    return {};
+  int64_t number = cast<OpResult>(value).getResultNumber();
+  ArrayRef<int64_t> flat = call.getAliases();
+  for (size_t i = 0; i + 1 < flat.size(); i += 2)
+    if (flat[i + 1] == number && flat[i] >= 0 &&
+        flat[i] < int64_t(call.getArgs().size()))
+      return call.getArgs()[size_t(flat[i])];
+  return {};
+}
+
+bool ckopt::isAlias(Value value) { return bool(aliasedOperand(value)); }
+
 Value ckopt::getViewBase(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isView(op))
+    Value base = isView(op) ? op->getOperand(0) : aliasedOperand(value);
+    if (!base)
       break;
-    value = op->getOperand(0);
+    value = base;
   }
   return value;
+}
+
+SmallVector<Value, 1> ckopt::getAliases(Operation *user, Value value) {
+  if (isView(user))
+    return {user->getResult(0)};
+  SmallVector<Value, 1> aliases;
+  if (isa<KernelCallOp>(user))
+    for (Value result : user->getResults())
+      if (aliasedOperand(result) == value)
+        aliases.push_back(result);
+  return aliases;
 }
 
 bool ckopt::isEmptyTensor(Value value) {

@@ -71,12 +71,12 @@ private:
     for (Operation &op : callee.front()) {
       StringRef name = op.getName().stripDialect();
       if (auto collective = collectiveOf(op)) {
-        if (name != "start")
+        if (name != "collective_start")
           return RankEvent::blocking(*collective);
         starts[call] = next;
         return RankEvent::start(next++, *collective);
       }
-      if (name == "wait")
+      if (name == "collective_wait")
         if (std::optional<int64_t> number = startOf(call))
           return RankEvent::wait(*number);
     }
@@ -85,7 +85,7 @@ private:
   /// Returns the number of the start whose results a call reads.
   std::optional<int64_t> startOf(KernelCallOp call) const {
     for (Value operand : call->getOperands())
-      if (auto found = starts.find(getViewBase(operand).getDefiningOp());
+      if (auto found = starts.find(operand.getDefiningOp());
           found != starts.end())
         return found->second;
     return std::nullopt;

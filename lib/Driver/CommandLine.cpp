@@ -198,6 +198,8 @@ llvm::Error DriverFlags::settleParallel() {
       return usageError("--cluster predicts the step of one plan, which "
                         "--pareto and --compile-to do not make");
   }
+  if (!step.overlap && !given.count("parallel"))
+    return usageError("--no-overlap is for --parallel with several ranks");
   if (step.syncNorms && !given.count("parallel"))
     return usageError("--sync-batchnorm is for --parallel with several ranks: "
                       "one process sees the whole batch");

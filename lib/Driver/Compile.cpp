@@ -321,8 +321,11 @@ void Compilation::summarize() {
   summarizeArguments(step, planSummary);
   if (plan)
     figures = getFigures(*plan);
-  else if (auto attr = step->getAttrOfType<DictionaryAttr>(kPlanAttr))
-    figures = figuresFromAttribute(attr); // phases began behind planning
+  if (auto attr = step->getAttrOfType<DictionaryAttr>(kPlanAttr)) {
+    RematFigures noted = figuresFromAttribute(attr);
+    if (!plan || noted.communication > 0) // planning alone, or more behind it
+      figures = noted;
+  }
   figures.function = step.getSymName().str();
   if (!figures.hasPlan())
     return;

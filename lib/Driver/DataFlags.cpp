@@ -154,6 +154,13 @@ void DriverFlags::addRunFlags() {
       "with --parallel: batch norms normalize by the statistics of the whole "
       "batch, not of each process's share",
       flag::turnOn(o.compile.step.syncNorms));
+  add("no-overlap", "", Train | Plan | Compile | Program,
+      "with --parallel: ranks exchange tensors while nothing else runs, which "
+      "takes fewer bytes and more time; the bits are the same",
+      [this](StringRef) {
+        o.compile.step.overlap = false;
+        return llvm::Error::success();
+      });
   add("rank-timeout", "SECONDS", Train | Program,
       "with --parallel: end where another rank has not answered for so long "
       "(default: wait)",

@@ -213,9 +213,7 @@ int64_t FunctionPlacer::setOffsets() {
   return end;
 }
 
-/// Puts the kernel calls into the given order, and each view before its first
-/// reader.
-static void reorder(func::FuncOp function, ArrayRef<Operation *> order) {
+void ckopt::orderCalls(func::FuncOp function, ArrayRef<Operation *> order) {
   Block &block = function.front();
   Operation *terminator = block.getTerminator();
   llvm::SmallDenseSet<Operation *> placed;
@@ -246,7 +244,7 @@ FailureOr<int64_t> FunctionPlacer::run() {
   if (failed(built))
     return failure();
   problem = std::move(*built);
-  reorder(function, problem.ops);
+  orderCalls(function, problem.ops);
   pack();
   return setOffsets();
 }

@@ -14,6 +14,7 @@
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "VerifyFlights.h"
 
 #include <map>
 
@@ -58,9 +59,12 @@ private:
 
 int64_t ArenaVerifier::lastReadOf(Value value, int64_t made) {
   int64_t last = made;
-  for (Operation *user : value.getUsers())
-    last = std::max(last, isView(user) ? lastReadOf(user->getResult(0), made)
-                                       : place.lookup(user));
+  for (Operation *user : value.getUsers()) {
+    for (Value alias : getAliases(user, value))
+      last = std::max(last, lastReadOf(alias, made));
+    if (!isView(user))
+      last = std::max(last, place.lookup(user));
+  }
   return last;
 }
 
@@ -132,6 +136,16 @@ LogicalResult ArenaVerifier::visit(KernelCallOp call, int64_t at) {
   // Collects the operands whose bytes a result may take over.
   for (auto [r, result] : llvm::enumerate(call.getOuts())) {
     int64_t begin = (*call.getOffsets())[r];
+    if (isAlias(result)) {
+      Value base = getViewBase(result);
+      if (offsetOf.lookup(base) != begin ||
+          getStorageBytes(base.getType()) < getStorageBytes(result.getType()))
+        return call.emitError() << "result " << r << " lies at byte " << begin
+                                << ", not in the bytes of "
+                                << getValueName(base) << ", which it is";
+      offsetOf[result] = begin;
+      continue;
+    }
     int64_t stop = begin + getStorageBytes(result.getType());
     auto mayOverlap = [&](Value other) {
       auto covers = [&](ArrayRef<std::pair<unsigned, unsigned>> pairs) {
@@ -199,6 +213,8 @@ LogicalResult ArenaVerifier::run() {
     if (!isView(&op))
       place[&op] = end++;
   dies.resize(end + 1);
+  if (failed(verifyFlights(function)))
+    return failure();
   if (failed(addArguments()))
     return failure();
   for (Operation &op : function.front().without_terminator()) {

@@ -242,6 +242,8 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
   phases.push_back({"remat", "order and recomputation under the budget",
                     [options, result](OpPassManager &passes) {
                       passes.addPass(createRematPass(options.remat, result));
+                      if (options.ranks > 1 && options.overlap)
+                        passes.addPass(createOverlapPass(options.remat.costs));
                     }});
   phases.push_back(
       {"plan-memory", "one arena, an offset for every value",

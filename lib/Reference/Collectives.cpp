@@ -11,6 +11,7 @@
 #include "Collectives.h"
 
 #include "Models.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -23,7 +24,7 @@ using Parts = ArrayRef<SmallVector<const Tensor *>>;
 
 bool reference::isOfRanks(Operation *op) {
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp,
-             RankOp>(op);
+             RankOp, CollectiveStartOp>(op);
 }
 
 static LogicalResult checkWorld(Operation *op, int64_t ranks, size_t here) {
@@ -76,10 +77,9 @@ static Tensor joinRows(ArrayRef<const Tensor *> rows, RankedTensorType type) {
 }
 
 /// Runs an op with a group: `make(rank, place, i)` is result i of a rank.
-template <typename Op, typename Make>
-static LogicalResult forEachResult(Op op, Parts parts, World &results,
-                                   Make make) {
-  RankGroup group = op.getGroup();
+static LogicalResult
+forEachResult(Operation *op, RankGroup group, Parts parts, World &results,
+              function_ref<Tensor(size_t, int64_t, unsigned)> make) {
   if (failed(checkWorld(op, group.world(), parts.size())))
     return failure();
   for (size_t rank = 0; rank < parts.size(); ++rank) {
@@ -88,6 +88,13 @@ static LogicalResult forEachResult(Op op, Parts parts, World &results,
       own.push_back(make(rank, group.place(int64_t(rank)), i));
   }
   return success();
+}
+
+static RankGroup groupOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, RankGroup>(op)
+      .Case<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp,
+            CollectiveStartOp>([](auto concrete) { return concrete.getGroup(); })
+      .Default([](Operation *) { return RankGroup(); });
 }
 
 LogicalResult reference::runTogether(Operation *op, Parts parts, World &results,
@@ -102,35 +109,31 @@ LogicalResult reference::runTogether(Operation *op, Parts parts, World &results,
       results.push_back({Tensor::splat(typeOf(0), double(rank))});
     return success();
   }
-  if (auto sum = dyn_cast<AllReduceOp>(op))
-    return forEachResult(
-        sum, parts, results, [&](size_t rank, int64_t, unsigned i) {
-          return addInOrder(membersOf(parts, sum.getGroup(), rank, i), options);
-        });
-  if (auto sum = dyn_cast<ReduceScatterOp>(op))
-    return forEachResult(
-        sum, parts, results, [&](size_t rank, int64_t place, unsigned i) {
-          return rowsOf(
-              addInOrder(membersOf(parts, sum.getGroup(), rank, i), options),
-              typeOf(i), sum.getGroup(), place);
-        });
-  if (auto gather = dyn_cast<AllGatherOp>(op))
-    return forEachResult(
-        gather, parts, results, [&](size_t rank, int64_t, unsigned i) {
-          return joinRows(membersOf(parts, gather.getGroup(), rank, i),
-                          typeOf(i));
-        });
-  if (auto own = dyn_cast<OwnRowsOp>(op))
-    return forEachResult(
-        own, parts, results, [&](size_t rank, int64_t place, unsigned i) {
-          return rowsOf(*parts[rank][i], typeOf(i), own.getGroup(), place);
-        });
-  auto broadcast = cast<BroadcastOp>(op);
-  return forEachResult(broadcast, parts, results,
-                       [&](size_t rank, int64_t, unsigned i) {
-                         return *membersOf(parts, broadcast.getGroup(), rank,
-                                           i)[broadcast.getRoot()];
-                       });
+  StringRef kind = op->getName().stripDialect();
+  int64_t root = 0;
+  if (auto start = dyn_cast<CollectiveStartOp>(op)) {
+    kind = start.getCollective();
+    root = start.getRoot();
+  } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+    root = broadcast.getRoot();
+  }
+  RankGroup group = groupOf(op);
+  return forEachResult(
+      op, group, parts, results,
+      [&](size_t rank, int64_t place, unsigned i) -> Tensor {
+        if (i >= op->getNumOperands()) // bytes in which a start works
+          return Tensor(typeOf(i));
+        auto members = membersOf(parts, group, rank, i);
+        if (kind == "all_reduce")
+          return addInOrder(members, options);
+        if (kind == "reduce_scatter")
+          return rowsOf(addInOrder(members, options), typeOf(i), group, place);
+        if (kind == "all_gather")
+          return joinRows(members, typeOf(i));
+        if (kind == "own_rows")
+          return rowsOf(*parts[rank][i], typeOf(i), group, place);
+        return *members[size_t(root)];
+      });
 }
 
 static LogicalResult checkAlone(Operation *op, int64_t ranks) {
@@ -156,11 +159,30 @@ static LogicalResult interpretAlone(Op op, Operands in, Results out,
   return success();
 }
 
+/// What is in flight is what was started: the bytes are there already.
+static LogicalResult interpretWait(CollectiveWaitOp, Operands in, Results out,
+                                   const Environment &) {
+  for (auto [result, operand] : llvm::zip(out, in))
+    result = *operand;
+  return success();
+}
+
+static LogicalResult interpretStart(CollectiveStartOp op, Operands in,
+                                    Results out, const Environment &) {
+  if (failed(checkAlone(op, op.getGroup().world())))
+    return failure();
+  for (auto [result, operand] : llvm::zip(out, in))
+    result = *operand;
+  return success();
+}
+
 void reference::attachCollectiveModels(MLIRContext *context) {
   attachModel<AllReduceOp, interpretAlone<AllReduceOp>, false>(context);
   attachModel<AllGatherOp, interpretAlone<AllGatherOp>, false>(context);
   attachModel<ReduceScatterOp, interpretAlone<ReduceScatterOp>, false>(context);
   attachModel<BroadcastOp, interpretAlone<BroadcastOp>, false>(context);
   attachModel<OwnRowsOp, interpretAlone<OwnRowsOp>, false>(context);
+  attachModel<CollectiveStartOp, interpretStart, false>(context);
+  attachModel<CollectiveWaitOp, interpretWait, false>(context);
   attachModel<RankOp, interpretRank, false>(context);
 }

@@ -39,6 +39,8 @@ static void forEachField(Figures &f, Visit &&visit) {
   visit("seconds", f.seconds);
   visit("base_seconds", f.baseSeconds);
   visit("lower_bound", f.lowerBound);
+  visit("communication", f.communication);
+  visit("exposed", f.exposed);
   visit("steps", f.steps);
   visit("recomputed", f.recomputed);
   visit("uncounted", f.uncounted);
@@ -67,7 +69,8 @@ struct FieldWriter {
       list.set(name, builder.getI64IntegerAttr(number));
   }
   void operator()(StringRef name, double number) {
-    if (number != 0 || !name.starts_with("auto"))
+    if (number != 0 || !(name.starts_with("auto") || name == "exposed" ||
+                         name == "communication"))
       list.set(name, builder.getF64FloatAttr(number));
   }
   void operator()(StringRef name, bool flag) {
@@ -234,5 +237,9 @@ void ckopt::writeFigures(llvm::json::OStream &json, const RematFigures &f) {
   json.attribute("recomputed_steps", f.recomputed);
   json.attribute("seconds", jsonNumber(f.seconds));
   json.attribute("lower_bound_seconds", jsonNumber(f.lowerBound));
+  if (f.communication > 0) {
+    json.attribute("communication_seconds", jsonNumber(f.communication));
+    json.attribute("exposed_seconds", jsonNumber(f.exposed));
+  }
   json.attribute("strategy", jsonString(f.strategy));
 }

@@ -163,7 +163,7 @@ private:
 } // namespace
 
 std::unique_ptr<Primitive>
-ckopt::runtime::createOfRanks(const PrimitiveDesc &desc) {
+ckopt::runtime::createMeeting(const PrimitiveDesc &desc) {
   if (desc.kind == PrimitiveKind::Rank)
     return std::make_unique<RankNumber>(desc.allReduce.ranks);
   if (desc.kind != PrimitiveKind::AllReduce)

@@ -54,6 +54,9 @@ void addInOrder(const std::vector<const T *> &terms, int64_t count, T *sums) {
   }
 }
 
+/// Makes a kernel of several ranks, which calls the world from the thread that
+/// runs it.
+std::unique_ptr<Primitive> createMeeting(const PrimitiveDesc &desc);
 /// Makes the kernels that move rows: AllGather, ReduceScatter, Broadcast,
 /// OwnRows.
 std::unique_ptr<Primitive> createOfRows(const PrimitiveDesc &desc);

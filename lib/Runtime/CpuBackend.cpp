@@ -177,6 +177,8 @@ ckrt_status CpuBackend::run(size_t function, CallChecker &checker) {
   if (hook)
     hook->begin();
   int32_t code = program.functions[function](&env, memory->base());
+  if (World *world = World::current(); world && code != 0)
+    world->drain(); // what was begun still writes to the arena
   if (hook)
     hook->end();
   if (code == CKRT_NON_FINITE || code == CKRT_VERIFY)

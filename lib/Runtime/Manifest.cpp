@@ -228,6 +228,7 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
       io.field(p.allReduce.stride), io.field(p.allReduce.root);
       numbers(io, p.allReduce.elements);
       numbers(io, p.allReduce.shares);
+      io.field(p.allReduce.started);
     }
   });
   io.list(m.calls, 44, [&](auto &c) { callFields(io, c); });

@@ -88,12 +88,15 @@ static std::string product(const int64_t *values, int64_t count) {
 }
 
 static std::string describeRanks(const PrimitiveDesc &desc) {
-  static constexpr std::array<const char *, 6> kNames = {
-      "sum",           "number of one", "gathering",
-      "scattered sum", "broadcast",     "own rows"};
+  static constexpr std::array<const char *, 7> kNames = {
+      "sum",       "number of one", "gathering", "scattered sum",
+      "broadcast", "own rows",      "wait"};
   const AllReduceDesc &a = desc.allReduce;
   std::string text =
+      std::string(a.started ? "start of " : "") +
       kNames[size_t(desc.kind) - size_t(PrimitiveKind::AllReduce)];
+  if (desc.kind == PrimitiveKind::CollectiveWait)
+    return text + " for " + std::to_string(a.ranks) + " ranks";
   if (desc.kind == PrimitiveKind::Rank)
     return text + " of " + std::to_string(a.ranks) + " ranks";
   int64_t elements = 0;
@@ -279,6 +282,11 @@ std::string checkRanks(const PrimitiveDesc &desc) {
     return "there are 1 to " + std::to_string(kMaxRanks) + " ranks";
   if (a.root < 0 || a.root >= a.ranks)
     return "no such rank sends";
+  if (desc.kind == PrimitiveKind::CollectiveWait && !a.elements.empty())
+    return "a wait has no tensors of its own";
+  if (a.started && !(isSum || desc.kind == PrimitiveKind::AllGather ||
+                     desc.kind == PrimitiveKind::Broadcast))
+    return "only collectives are started";
   if (a.shares.size() != (hasRows ? a.elements.size() : 0))
     return "ranks have rows of each tensor";
   int64_t total = 0;

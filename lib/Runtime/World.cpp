@@ -4,12 +4,14 @@
 //
 // Waiting asks the engine again and again, which is what makes MPI go on; it
 // sleeps between questions once the answer takes long, since the rank that is
-// waited for may need the core.
+// waited for may need the core, and from the first one where this rank's kernels
+// do.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/World.h"
 
 #include "ckopt/Base/ExitCodes.h"
+#include "WorldThread.h"
 #include "mpi/Engine.h"
 
 #include <chrono>
@@ -27,11 +29,14 @@ namespace {
 
 World *theWorld = nullptr;
 
-/// Questions before other processes get the core, and before sleep.
+/// Questions before others get the core, and before sleep.
 constexpr int64_t kSpins = 1000, kYields = 10000;
 constexpr std::chrono::microseconds kNap{50};
 
 } // namespace
+
+World::World() = default;
+World::~World() = default;
 
 World *World::current() { return theWorld; }
 
@@ -55,6 +60,7 @@ std::string World::open() {
   gethostname(name, sizeof(name) - 1);
   world->hostName = name;
   world->gone.resize(size_t(world->ranks));
+  world->thread = std::make_unique<WorldThread>();
   theWorld = world;
   return "";
 }
@@ -72,9 +78,41 @@ void World::abandon(const std::vector<Pending> &pending) {
   }
 }
 
+void World::begin(const void *key, Meeting work) {
+  thread->begin(key, std::move(work));
+}
+
+bool World::finish(const void *key, std::string &error) {
+  return thread->finish(key, error);
+}
+
+bool World::perform(const Meeting &work, std::string &error) {
+  if (thread->isHere())
+    return work(error);
+  thread->begin(&work, work);
+  return thread->finish(&work, error);
+}
+
+void World::drain() { thread->drain(); }
+
 bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
+  return perform([&](std::string &why) { return exchange(list, why); }, error);
+}
+
+/// Lets others have the core between two questions.
+void World::pause(int64_t asked) {
+  bool awaited = thread->isAwaited();
+  if (awaited && asked < kSpins)
+    return;
+  if (asked < (awaited ? kYields : kSpins / 100))
+    sched_yield();
+  else
+    std::this_thread::sleep_for(kNap);
+}
+
+bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
   std::vector<Pending> pending;
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   auto fail = [&](int32_t peer, const char *why) {
     bool left = std::strcmp(why, kHasLeft) == 0;
     bool answered =
@@ -121,12 +159,11 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
       else
         ++i;
     }
-    if (pending.empty() || asked < kSpins)
-      continue;
-    if (asked < kYields)
-      sched_yield();
-    else
-      std::this_thread::sleep_for(kNap);
+    if (pending.empty())
+      break;
+    lock.unlock(); // a thread that ends the run may have to call the engine
+    pause(asked);
+    lock.lock();
     std::chrono::duration<double> waited =
         std::chrono::steady_clock::now() - start;
     if (timeout > 0 && waited.count() > timeout) {
@@ -182,6 +219,7 @@ bool World::broadcast(void *data, int64_t bytes, std::string &error) {
 }
 
 void World::abort(int code) {
+  std::lock_guard lock(mutex);
   engine->abort(code);
   std::_Exit(code);
 }
@@ -203,11 +241,13 @@ void World::leave() {
 void World::close() {
   theWorld = nullptr;
   timeout = 0;
-  if (engine->alive()) {
+  bool alive = engine->alive();
+  if (alive)
     leave();
-    if (broken) // that rank will not come to the end, either
-      abort(ExitRank);
+  thread.reset();
+  if (alive && broken) // that rank will not come to the end, either
+    abort(ExitRank);
+  if (alive)
     engine->finish();
-  }
   delete this;
 }

@@ -7,6 +7,8 @@
 //   { "format": "ckopt-profile/1",
 //     "rates": { "bandwidth": 14e9, "matmul": 280e9, "conv": 230e9,
 //                "depthwise_conv": 40e9, "vector": 60e9, "overhead": 2e-6 },
+//     "collectives": [ { "op": "all_reduce", "ranks": 2,
+//                        "points": [[1024, 8e-6], [1048576, 4e-4]] } ],
 //     "ops": [ { "op": "linalg.matmul", "seconds": 1.2e-3,
 //                "type": "(tensor<64x64xf32>, ...) -> tensor<64x64xf32>" },
 //              { "name": "layer1/conv", "seconds": 3.4e-3 } ] }
@@ -16,7 +18,10 @@
 // as a function type) and `name` (source name, from the location) that it has;
 // `op` or `name` is needed. Of several the most specific counts: name before
 // type before op. `rates` (all optional) replace the measured rates of the
-// analytic model, which serves all other ops.
+// analytic model, which serves all other ops. `collectives` are curves of
+// measured seconds over bytes of the whole tensors, one for each op and number
+// of ranks; between two sizes seconds are interpolated, below the first they
+// are its own, above the last they grow with the bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_COSTPROFILE_H
@@ -26,6 +31,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,6 +55,11 @@ public:
   /// Returns the seconds of the most specific entry that the op agrees with.
   std::optional<double> lookup(mlir::Operation *op) const;
 
+  /// Returns the seconds of a collective that takes so many bytes among so many
+  /// ranks, if the profile has measured it.
+  std::optional<double> collective(llvm::StringRef op, int64_t ranks,
+                                   double bytes) const;
+
   /// Tells whether the profile has entries for ops, not rates alone.
   bool hasEntries() const { return shapesOfEntries != 0; }
 
@@ -58,6 +69,12 @@ public:
 private:
   llvm::Error addEntry(const llvm::json::Object &entry, size_t index);
 
+  llvm::Error addCurve(const llvm::json::Object &curve, size_t index);
+
+  /// Points (bytes, seconds) by op and ranks, sizes ascending.
+  std::map<std::pair<std::string, int64_t>,
+           std::vector<std::pair<double, double>>>
+      curves;
   std::vector<std::pair<double MachineRates::*, double>> rates;
   /// Seconds by "name\nop\ntype".
   llvm::StringMap<double> entries;

@@ -88,8 +88,15 @@ std::vector<Uncounted> findUncounted(mlir::FunctionOpInterface function,
 /// Tells whether the op is a view: it has no code, its result is the bytes of
 /// its first operand, and other operands are constants.
 bool isView(mlir::Operation *op);
-/// Returns the value whose bytes `value` is a view of (itself if it is none).
+/// Returns the value whose bytes `value` is a view of (itself if it is none). The
+/// results of kernel calls that are their operands' bytes count as views.
 mlir::Value getViewBase(mlir::Value value);
+/// Returns the results of a user of `value` that are its bytes: a view's, those
+/// of a kernel call's `aliases`.
+llvm::SmallVector<mlir::Value, 1> getAliases(mlir::Operation *user,
+                                             mlir::Value value);
+/// Tells whether a result of a kernel call is an operand's bytes.
+bool isAlias(mlir::Value value);
 /// Tells whether the op takes no part in planning, because it is evaluated at
 /// compile time or costs neither time nor bytes (constants, tensor.empty).
 bool isFree(mlir::Operation *op);

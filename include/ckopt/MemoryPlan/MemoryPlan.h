@@ -42,6 +42,11 @@ placeArguments(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
 /// move makers of new states behind the last readers of the old ones.
 mlir::LogicalResult planMemory(llvm::ArrayRef<mlir::func::FuncOp> functions);
 
+/// Puts the kernel calls into the given order, and each view before its first
+/// reader; removes views that have none.
+void orderCalls(mlir::func::FuncOp function,
+                llvm::ArrayRef<mlir::Operation *> order);
+
 /// Checks the offsets of a function from its IR alone; emits an error at the
 /// first call that breaks a rule.
 mlir::LogicalResult verifyArena(mlir::func::FuncOp function);

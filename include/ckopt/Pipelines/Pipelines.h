@@ -65,6 +65,7 @@ struct StepOptions : KernelSettings {
   /// sharded); divides `ranks`.
   int64_t shards = 1;
   bool syncNorms = false;   ///< batch norms have statistics of all ranks
+  bool overlap = true;      ///< kernels run while ranks exchange tensors
   bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
   /// Budget, search, costs, policy; what is asked of one step.
   RematOptions remat;

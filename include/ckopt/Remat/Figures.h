@@ -38,6 +38,9 @@ struct RematFigures {
   int64_t smallestFound = 0; ///< without a plan: the smallest feasible budget
   double seconds = 0, baseSeconds = 0; ///< of the plan, without recomputation
   double lowerBound = 0;               ///< seconds, proven for the budget
+  /// Seconds of collectives in a step of several ranks, and those that no
+  /// kernel hides, which `seconds` has alone; 0: there are none.
+  double communication = 0, exposed = 0;
   int64_t steps = 0, recomputed = 0;
   /// Kinds of bytes that the function needs and that are not counted.
   int64_t uncounted = 0;

@@ -24,6 +24,9 @@ namespace ckopt {
 std::unique_ptr<mlir::Pass> createRematPass(RematOptions options,
                                             RematResult *result = nullptr);
 
+/// Creates the pass with costs that were read already.
+std::unique_ptr<mlir::Pass> createOverlapPass(const CostOptions &costs);
+
 /// Parses the pass's textual options, and reads the files that they name. Usage
 /// errors say what is wrong. Options that only the pass knows (which functions,
 /// report, plan-out) are not in it.

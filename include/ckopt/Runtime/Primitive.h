@@ -79,8 +79,10 @@ enum class PrimitiveKind : uint32_t {
   ReduceScatter,  ///< args: tensors, then the rank's rows of their sums
   Broadcast,      ///< args: tensors, then those of one rank
   OwnRows,        ///< args: tensors, then the rank's rows of them
+  CollectiveWait, ///< args: what a collective that was started has first among
+                  ///< its results, then anything
 };
-inline constexpr uint32_t kNumPrimitiveKinds = 12;
+inline constexpr uint32_t kNumPrimitiveKinds = 13;
 
 /// Returns whether the kind is one of the convolutions.
 constexpr bool isConvolution(PrimitiveKind kind) {
@@ -90,7 +92,7 @@ constexpr bool isConvolution(PrimitiveKind kind) {
 }
 /// Returns whether the kind is for a given number of ranks.
 constexpr bool isOfRanks(PrimitiveKind kind) {
-  return kind >= PrimitiveKind::AllReduce && kind <= PrimitiveKind::OwnRows;
+  return kind >= PrimitiveKind::AllReduce && kind <= PrimitiveKind::CollectiveWait;
 }
 /// Returns whether the kind is attention or its gradient.
 constexpr bool isAttention(PrimitiveKind kind) {
@@ -184,6 +186,9 @@ struct AllReduceDesc {
   int64_t root = 0;              ///< of Broadcast: the member that sends
   std::vector<int64_t> elements; ///< of each whole tensor
   std::vector<int64_t> shares;   ///< of each rank's rows; of kinds with rows
+  /// Only begins: a last argument is the workspace, all are in use until the
+  /// CollectiveWait that has the first result first.
+  bool started = false;
   bool operator==(const AllReduceDesc &) const = default;
 };
 

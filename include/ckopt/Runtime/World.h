@@ -8,7 +8,10 @@
 // own, libckopt_mpi.so, which is opened with the world, so that nothing else
 // needs MPI.
 //
-// Threads: one call at a time, from any of them.
+// Threads: calls come from any of them. One thread of the world's own carries
+// out all that ranks do together, in the order in which it was begun, and makes
+// all calls of MPI that move bytes; begun work goes on while the caller
+// computes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_RUNTIME_WORLD_H
@@ -17,6 +20,8 @@
 #include "ckopt/Runtime/Export.h"
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -24,6 +29,10 @@
 namespace ckopt::runtime {
 
 struct Engine;
+class WorldThread;
+
+/// Something that ranks do together; false with a reason where it fails.
+using Meeting = std::function<bool(std::string &error)>;
 
 /// Bytes that one process sends to another. Those between two processes arrive
 /// in the order of their sending.
@@ -68,8 +77,23 @@ public:
   /// Gives rank 0's bytes to all others.
   bool broadcast(void *data, int64_t bytes, std::string &error);
 
+  /// Begins work that the world's thread does behind what was begun before.
+  /// `key` names it until it is finished.
+  void begin(const void *key, Meeting work);
+  /// Waits for the end of the work; false with its reason, or that of work
+  /// before it: once some has failed, what is behind it is not done.
+  bool finish(const void *key, std::string &error);
+  /// Does work on the world's thread and waits for its end.
+  bool perform(const Meeting &work, std::string &error);
+  /// Waits for the end of all work that was begun and never finished, since its
+  /// step failed. Later work is done again.
+  void drain();
+
   /// Forgets the collectives so far: a step begins.
-  void clearRecords() { done.clear(); }
+  void clearRecords() {
+    done.clear();
+    recording = false; // one that failed has no end
+  }
   /// Begins the record of a collective; what is transferred until endRecord()
   /// counts for it.
   void beginRecord(const char *kind, int64_t bytes);
@@ -86,12 +110,15 @@ public:
   void close();
 
 private:
-  World() = default;
+  World();
+  ~World();
   struct Pending {
     bool sends;
     int32_t request, peer;
   };
   void abandon(const std::vector<Pending> &pending);
+  bool exchange(const std::vector<Transfer> &list, std::string &error);
+  void pause(int64_t asked);
   void leave();
 
   const Engine *engine = nullptr;
@@ -103,6 +130,7 @@ private:
   std::vector<bool> gone; ///< peers from which nothing more will come
   bool broken = false;    ///< a peer did not answer, for another reason
   std::mutex mutex;       ///< of the engine
+  std::unique_ptr<WorldThread> thread;
 };
 
 } // namespace ckopt::runtime

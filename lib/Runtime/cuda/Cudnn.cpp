@@ -275,6 +275,7 @@ int DnnKernel::workspaceOf(int candidate, size_t &bytes) {
   case PrimitiveKind::ReduceScatter:
   case PrimitiveKind::Broadcast:
   case PrimitiveKind::OwnRows:
+  case PrimitiveKind::CollectiveWait:
     break;
   }
   return dnn.forwardWorkspace(handle, input, filter, conv, output, candidate,

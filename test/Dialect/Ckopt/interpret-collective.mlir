@@ -43,3 +43,14 @@ func.func @main() -> tensor<2xf32> {
   %0 = ckopt.all_reduce %a {ranks = 1 : i64, groups = 4 : i64} : (tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
+
+// -----
+
+// A collective that is started and waited for is the collective.
+func.func @main() -> tensor<2xf32> {
+  %a = ckopt.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0:2 = ckopt.collective_start %a {collective = "all_reduce", ranks = 1 : i64} : (tensor<2xf32>) -> (tensor<2xf32>, tensor<64xui8>)
+  %1 = ckopt.collective_wait %0#0, %0#1, %a {ranks = 1 : i64} : (tensor<2xf32>, tensor<64xui8>, tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+// CHECK: result 0: tensor<2xf32> [1, 2]

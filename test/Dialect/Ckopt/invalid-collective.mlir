@@ -85,3 +85,35 @@ func.func @inner_rows(%a: tensor<2x3x4x4xf32, #ckopt.layout<[1, 0, 2, 3]>>) {
   %0 = ckopt.own_rows %a {ranks = 2 : i64} : (tensor<2x3x4x4xf32, #ckopt.layout<[1, 0, 2, 3]>>) -> tensor<1x3x4x4xf32, #ckopt.layout<[1, 0, 2, 3]>>
   return
 }
+
+// -----
+
+func.func @unknown(%a: tensor<2xf32>) {
+  // expected-error @+1 {{starts no collective 'rank'}}
+  %0:2 = ckopt.collective_start %a {collective = "rank", ranks = 2 : i64} : (tensor<2xf32>) -> (tensor<2xf32>, tensor<64xui8>)
+  return
+}
+
+// -----
+
+func.func @no_bytes(%a: tensor<2xf32>) {
+  // expected-error @+1 {{has a result for each tensor, and one of the bytes in which it works}}
+  %0 = ckopt.collective_start %a {collective = "all_reduce", ranks = 2 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @rows(%a: tensor<2xf32>) {
+  // expected-error @+1 {{all_gather of 'tensor<2xf32>' does not give 'tensor<5xf32>'}}
+  %0:2 = ckopt.collective_start %a {collective = "all_gather", ranks = 2 : i64} : (tensor<2xf32>) -> (tensor<5xf32>, tensor<0xui8>)
+  return
+}
+
+// -----
+
+func.func @other(%a: tensor<2xf32>, %s: tensor<64xui8>) {
+  // expected-error @+1 {{gives 'tensor<2xf32>' back as it is, not as 'tensor<4xf32>'}}
+  %0 = ckopt.collective_wait %a, %s {ranks = 2 : i64} : (tensor<2xf32>, tensor<64xui8>) -> tensor<4xf32>
+  return
+}

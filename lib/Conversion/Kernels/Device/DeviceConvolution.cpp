@@ -204,6 +204,7 @@ DeviceGemm codegen::describeConvolution(const runtime::PrimitiveDesc &desc,
   case PrimitiveKind::ReduceScatter:
   case PrimitiveKind::Broadcast:
   case PrimitiveKind::OwnRows:
+  case PrimitiveKind::CollectiveWait:
     break;
   }
   llvm_unreachable("kinds of convolutions are listed above");

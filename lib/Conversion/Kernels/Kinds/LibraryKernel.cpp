@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -242,7 +243,7 @@ static bool describeRanks(Operation *op, runtime::PrimitiveDesc &desc) {
     bool hasRows = gathers || kind == PrimitiveKind::ReduceScatter ||
                    kind == PrimitiveKind::OwnRows;
     for (auto [input, output] :
-         llvm::zip_equal(op->getOperands(), op->getResults())) {
+         llvm::zip(op->getOperands(), op->getResults())) { // a start has more
       int64_t in = typeOf(input).getNumElements();
       int64_t out = typeOf(output).getNumElements();
       desc.allReduce.elements.push_back(gathers ? out : in);
@@ -259,6 +260,16 @@ static bool describeRanks(Operation *op, runtime::PrimitiveDesc &desc) {
     return describe(sum, PrimitiveKind::ReduceScatter);
   if (auto own = dyn_cast<OwnRowsOp>(op))
     return describe(own, PrimitiveKind::OwnRows);
+  if (auto start = dyn_cast<CollectiveStartOp>(op)) {
+    desc.allReduce.started = true;
+    desc.allReduce.root = start.getRoot();
+    return describe(
+        start, llvm::StringSwitch<PrimitiveKind>(start.getCollective())
+                   .Case("all_gather", PrimitiveKind::AllGather)
+                   .Case("reduce_scatter", PrimitiveKind::ReduceScatter)
+                   .Case("broadcast", PrimitiveKind::Broadcast)
+                   .Default(PrimitiveKind::AllReduce));
+  }
   auto broadcast = dyn_cast<BroadcastOp>(op);
   if (!broadcast)
     return false;
@@ -329,6 +340,14 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
     desc.kind = PrimitiveKind::Rank;
     desc.allReduce.ranks = rank.getRanks();
     return setArgs({});
+  }
+  if (auto wait = dyn_cast<CollectiveWaitOp>(op)) {
+    RankGroup group = wait.getGroup();
+    desc.kind = PrimitiveKind::CollectiveWait;
+    desc.allReduce.ranks = group.size;
+    desc.allReduce.groups = group.groups;
+    desc.allReduce.stride = group.stride;
+    return setArgs(llvm::to_vector(op->getOperands()));
   }
   if (describeRanks(op, desc))
     return setArgs(llvm::to_vector(op->getOperands()));

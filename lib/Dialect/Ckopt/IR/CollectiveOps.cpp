@@ -161,6 +161,56 @@ LogicalResult RankOp::verify() {
   return emitOpError("needs 1 rank or more, got ") << int64_t(getRanks());
 }
 
+/// Checks one operand and result of a collective against each other.
+static bool fitsCollective(StringRef kind, int64_t ranks, RankedTensorType in,
+                           RankedTensorType out) {
+  if (kind == "all_gather")
+    return in.getRank() > 0 && out.getRank() > 0 &&
+           in == withRows(out, rowsOfRank(out.getDimSize(0), ranks));
+  if (kind == "reduce_scatter")
+    return in.getRank() > 0 &&
+           out == withRows(in, rowsOfRank(in.getDimSize(0), ranks));
+  return in == out;
+}
+
+LogicalResult CollectiveStartOp::verify() {
+  StringRef kind = getCollective();
+  if (!llvm::is_contained(
+          {"all_reduce", "all_gather", "reduce_scatter", "broadcast"}, kind))
+    return emitOpError("starts no collective '") << kind << "'";
+  if (failed(checkTensors(getLoc(), getOperationName(), *this, getInputs())))
+    return failure();
+  if (getOutputs().size() != getInputs().size() + 1)
+    return emitOpError("has a result for each tensor, and one of the bytes in "
+                       "which it works");
+  auto bytes = tensorType(getOutputs().back());
+  if (bytes.getRank() != 1 || !bytes.getElementType().isUnsignedInteger(8))
+    return emitOpError("works in bytes (ui8), got ") << bytes;
+  int64_t root = getRoot();
+  if (root < 0 || root >= int64_t(getRanks()))
+    return emitOpError("has no rank ") << root;
+  for (auto [input, output] : llvm::zip(getInputs(), getOutputs()))
+    if (!fitsCollective(kind, getRanks(), tensorType(input),
+                        tensorType(output)))
+      return emitOpError() << kind << " of " << input.getType()
+                           << " does not give " << output.getType();
+  return success();
+}
+
+LogicalResult CollectiveWaitOp::verify() {
+  if (getOutputs().empty() || getInputs().size() <= getOutputs().size())
+    return emitOpError("takes all results of a collective_start, and gives "
+                       "back its tensors");
+  int64_t ranks = getRanks(), groups = getGroups(), stride = getStride();
+  if (ranks < 1 || groups < 1 || stride < 1 || groups % stride)
+    return emitOpError("has no such groups of ranks");
+  for (auto [input, output] : llvm::zip(getInputs(), getOutputs()))
+    if (input.getType() != output.getType())
+      return emitOpError("gives ") << input.getType() << " back as it is, not "
+                                   << "as " << output.getType();
+  return success();
+}
+
 static double elementsOf(ValueRange tensors) {
   double elements = 0;
   for (Value tensor : tensors)

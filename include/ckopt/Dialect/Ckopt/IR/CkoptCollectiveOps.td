@@ -101,6 +101,48 @@ def Ckopt_OwnRowsOp : Ckopt_CollectiveOp<"own_rows", "Pairs"> {
   let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
 }
 
+// What all ops between the start and the end of messages say of their group.
+class Ckopt_FlightOp<string mnemonic> : Ckopt_Op<mnemonic, "Library"> {
+  let hasVerifier = 1;
+  let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Pairs">.decl # [{
+    double getFlops() { return 0; }
+    ::ckopt::RankGroup getGroup() {
+      return {int64_t(getRanks()), int64_t(getStride()), int64_t(getGroups())};
+    }
+  }];
+}
+
+def Ckopt_CollectiveStartOp : Ckopt_FlightOp<"collective_start"> {
+  let summary = "Begins a collective, whose messages go on while other kernels run";
+  let description = [{
+    `collective` is the name of the op that is split: `all_reduce`, `all_gather`, `reduce_scatter` or
+    `broadcast`. Results are that op's, and behind them `ui8` bytes in which it works. Until the
+    `collective_wait` that takes all of them they are in flight: nothing else may read them, and
+    nothing may write what they are made of, which the wait takes, too, unless results lie in its
+    bytes.
+
+    The pass `overlap` makes such ops of planned kernel calls; none runs twice. Starts are carried out
+    one behind the other, in the same order on all ranks, so additions are those of the op that is
+    split.
+  }];
+  let arguments = (ins Variadic<Ckopt_FloatTensor>:$inputs, StrAttr:$collective, I64Attr:$ranks,
+                       DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$stride,
+                       DefaultValuedAttr<I64Attr, "0">:$root);
+  let results = (outs Variadic<Ckopt_Tensor>:$outputs);
+}
+
+def Ckopt_CollectiveWaitOp : Ckopt_FlightOp<"collective_wait"> {
+  let summary = "Waits for the end of a collective that was started";
+  let description = [{
+    Takes all results of a `collective_start`, then those of its operands that are to stay as they are
+    until the end. Result i is operand i, in the same bytes, complete.
+  }];
+  let arguments = (ins Variadic<Ckopt_Tensor>:$inputs, I64Attr:$ranks,
+                       DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$stride);
+  let results = (outs Variadic<Ckopt_FloatTensor>:$outputs);
+}
+
 def Ckopt_RankOp : Ckopt_Op<"rank", "Library"> {
   let summary = "The number of the rank that runs the op, from 0 to `ranks` - 1";
   let arguments = (ins I64Attr:$ranks);

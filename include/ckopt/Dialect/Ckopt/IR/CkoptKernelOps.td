@@ -19,14 +19,15 @@ def Ckopt_KernelCallOp : Op<Ckopt_Dialect, "kernel_call", [
     cost: seconds, estimated or measured. workspace: bytes of scratch while the
     kernel runs. reuse: flat pairs (operand, result) that may share bytes.
     updates: flat pairs (operand, result) of state updates: such a call runs once and is
-    never cloned. scalars: what differs between equal kernels (a dropout's site).
+    never cloned. aliases: flat pairs (operand, result) of which the result is the operand's
+    bytes, as collectives that were started leave them there. scalars: what differs between equal kernels (a dropout's site).
     offsets and workspace_offset: bytes in the arena, set by plan-memory.
     clone: number of a recomputation, set by remat.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyRankedTensor>:$args,
       DefaultValuedAttr<F64Attr, "0.0">:$cost, DefaultValuedAttr<I64Attr, "0">:$workspace,
       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$reuse, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$updates,
-      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$scalars,
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$aliases, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$scalars,
       OptionalAttr<DenseI64ArrayAttr>:$offsets, OptionalAttr<I64Attr>:$workspace_offset,
       OptionalAttr<I64Attr>:$clone);
   let results = (outs Variadic<AnyRankedTensor>:$outs);

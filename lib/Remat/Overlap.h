@@ -1,0 +1,46 @@
+//===- Overlap.h - where collectives start and end --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_REMAT_OVERLAP_H
+#define CKOPT_LIB_REMAT_OVERLAP_H
+
+#include "ckopt/Analysis/CostModel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ckopt {
+
+/// A collective that is split. Kernel calls are numbered in their order; gap i
+/// is in front of call i.
+struct Flight {
+  KernelCallOp call;
+  int64_t place = 0;         ///< of the call
+  int64_t start = 0;         ///< gap
+  int64_t wait = 0;          ///< gap
+  std::vector<bool> inPlace; ///< by tensor: the result is its operand's bytes
+  /// Offsets of the results and of the workspace; -1: not packed yet.
+  std::vector<int64_t> offsets;
+  int64_t workspaceOffset = -1;
+};
+
+/// Returns the op if the kernel that is called is a collective of several ranks
+/// that sends messages, else null.
+mlir::Operation *getCollective(KernelCallOp call);
+
+/// Decides where the function's collectives start and end; those that stay as
+/// they are are not in the list. `packedLimit`: bytes for results and
+/// workspaces; negative: no limit, and no places are looked for. `packed`
+/// receives the bytes that are needed, `moved` other results' new offsets.
+std::vector<Flight>
+planFlights(mlir::func::FuncOp function, CostModel &costs, int64_t packedLimit,
+            int64_t &packed,
+            llvm::SmallVectorImpl<std::pair<mlir::Value, int64_t>> &moved);
+
+/// Rewrites the function. Makes the kernels that start and wait.
+void applyFlights(mlir::func::FuncOp function, std::vector<Flight> &flights);
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_REMAT_OVERLAP_H

@@ -1,0 +1,357 @@
+//===- OverlapApply.cpp - starts and waits for collectives ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rewrites the calls of collectives to calls of kernels that start them and
+// wait for them, and says what the step then takes: a rank has two clocks, of
+// its kernels and of its messages, which go on one collective after the other.
+// Linear in the number of calls.
+//
+//===----------------------------------------------------------------------===//
+#include "Overlap.h"
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Planner/Packing.h"
+#include "ckopt/Remat/Figures.h"
+#include "ckopt/Remat/Passes.h"
+#include "ckopt/Target/TargetRegistry.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+namespace ckopt {
+#define GEN_PASS_DEF_OVERLAPPASS
+#include "ckopt/Remat/Passes.h.inc"
+} // namespace ckopt
+
+namespace {
+
+class FlightApplier {
+public:
+  FlightApplier(func::FuncOp function)
+      : function(function), symbols(function->getParentOp()),
+        builder(function.getContext()) {}
+  void run(std::vector<Flight> &flights);
+
+private:
+  func::FuncOp makeKernel(func::FuncOp callee, StringRef suffix,
+                          FunctionType type);
+  func::FuncOp startKernel(Flight &flight, RankedTensorType scratch);
+  func::FuncOp waitKernel(Flight &flight, KernelCallOp start,
+                          ArrayRef<Value> kept);
+  void split(Flight &flight);
+
+  func::FuncOp function;
+  SymbolTable symbols;
+  OpBuilder builder;
+  DenseMap<Flight *, std::pair<KernelCallOp, KernelCallOp>> made;
+};
+
+} // namespace
+
+/// Makes an empty kernel beside another one; it has that one's attributes.
+func::FuncOp FlightApplier::makeKernel(func::FuncOp callee, StringRef suffix,
+                                       FunctionType type) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfter(callee);
+  auto kernel = func::FuncOp::create(builder, callee.getLoc(),
+                                     (callee.getName() + suffix).str(), type);
+  for (NamedAttribute attr : callee->getDiscardableAttrs())
+    kernel->setDiscardableAttr(attr.getName(), attr.getValue());
+  kernel.setPrivate();
+  symbols.insert(kernel); // may choose another name
+  return kernel;
+}
+
+func::FuncOp FlightApplier::startKernel(Flight &flight,
+                                        RankedTensorType scratch) {
+  auto callee = symbols.lookup<func::FuncOp>(flight.call.getCallee());
+  Operation *op = &callee.front().front();
+  SmallVector<Type> results(callee.getResultTypes());
+  results.push_back(scratch);
+  func::FuncOp kernel = makeKernel(
+      callee, "_start", builder.getFunctionType(callee.getArgumentTypes(), results));
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = kernel.addEntryBlock();
+  builder.setInsertionPointToStart(block);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(
+        block->getArgument(cast<BlockArgument>(operand).getArgNumber()));
+  SmallVector<NamedAttribute> attributes{
+      builder.getNamedAttr("collective", builder.getStringAttr(
+                                             op->getName().stripDialect()))};
+  for (StringRef name : {"ranks", "groups", "stride", "root"})
+    if (Attribute attr = op->getAttr(name))
+      attributes.push_back(builder.getNamedAttr(name, attr));
+  auto start = CollectiveStartOp::create(builder, op->getLoc(), results,
+                                         operands, attributes);
+  func::ReturnOp::create(builder, op->getLoc(), start.getOutputs());
+  return kernel;
+}
+
+func::FuncOp FlightApplier::waitKernel(Flight &flight, KernelCallOp start,
+                                       ArrayRef<Value> kept) {
+  auto callee = symbols.lookup<func::FuncOp>(flight.call.getCallee());
+  Operation *op = &callee.front().front();
+  SmallVector<Type> inputs(start.getResultTypes());
+  llvm::append_range(inputs, ValueRange(kept).getTypes());
+  func::FuncOp kernel =
+      makeKernel(callee, "_wait",
+                 builder.getFunctionType(inputs, callee.getResultTypes()));
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = kernel.addEntryBlock();
+  builder.setInsertionPointToStart(block);
+  SmallVector<NamedAttribute> attributes;
+  for (StringRef name : {"ranks", "groups", "stride"})
+    if (Attribute attr = op->getAttr(name))
+      attributes.push_back(builder.getNamedAttr(name, attr));
+  auto wait = CollectiveWaitOp::create(builder, op->getLoc(),
+                                       callee.getResultTypes(),
+                                       block->getArguments(), attributes);
+  func::ReturnOp::create(builder, op->getLoc(), wait.getOutputs());
+  return kernel;
+}
+
+/// Makes the two calls, in place of the one.
+void FlightApplier::split(Flight &flight) {
+  KernelCallOp call = flight.call;
+  builder.setInsertionPoint(call);
+  auto bytes = RankedTensorType::get({int64_t(call.getWorkspace())},
+                                     builder.getIntegerType(8, false));
+  func::FuncOp starts = startKernel(flight, bytes);
+  auto start = KernelCallOp::create(
+      builder, call.getLoc(), starts.getResultTypes(), call.getArgs(),
+      {{"callee", FlatSymbolRefAttr::get(starts.getSymNameAttr())}});
+  SmallVector<int64_t> startPairs, waitPairs;
+  SmallVector<Value> kept;
+  for (auto [i, inPlace] : llvm::enumerate(flight.inPlace)) {
+    waitPairs.append({int64_t(i), int64_t(i)});
+    if (inPlace)
+      startPairs.append({int64_t(i), int64_t(i)});
+    else if (!llvm::is_contained(kept, call.getArgs()[i]))
+      kept.push_back(call.getArgs()[i]);
+  }
+  start.setAliases(startPairs);
+  func::FuncOp waits = waitKernel(flight, start, kept);
+  SmallVector<Value> operands(start.getResults());
+  llvm::append_range(operands, kept);
+  auto wait = KernelCallOp::create(
+      builder, call.getLoc(), waits.getResultTypes(), operands,
+      {{"callee", FlatSymbolRefAttr::get(waits.getSymNameAttr())}});
+  wait.setAliases(waitPairs);
+  if (auto clone = call.getCloneAttr())
+    wait.setCloneAttr(clone);
+  if (Attribute node = call->getDiscardableAttr(attrs::kNode))
+    wait->setDiscardableAttr(attrs::kNode, node);
+  if (call.getOffsets()) {
+    wait.setOffsets(flight.offsets);
+    SmallVector<int64_t> offsets(ArrayRef<int64_t>(flight.offsets));
+    offsets.push_back(std::max<int64_t>(flight.workspaceOffset, 0));
+    start.setOffsets(offsets);
+  }
+  call.getResults().replaceAllUsesWith(wait.getResults());
+  made[&flight] = {start, wait};
+}
+
+void FlightApplier::run(std::vector<Flight> &flights) {
+  SmallVector<Operation *> calls(function.getOps<KernelCallOp>());
+  for (Flight &flight : flights)
+    split(flight);
+  SmallVector<Operation *> order;
+  for (int64_t gap = 0; gap <= int64_t(calls.size()); ++gap) {
+    for (Flight &flight : flights)
+      if (flight.wait == gap)
+        order.push_back(made[&flight].second);
+    for (Flight &flight : flights)
+      if (flight.start == gap)
+        order.push_back(made[&flight].first);
+    if (gap < int64_t(calls.size()) &&
+        llvm::none_of(flights, [&](const Flight &flight) {
+          return flight.call == calls[size_t(gap)];
+        }))
+      order.push_back(calls[size_t(gap)]);
+  }
+  for (Flight &flight : flights)
+    flight.call->erase();
+  orderCalls(function, order);
+}
+
+void ckopt::applyFlights(func::FuncOp function, std::vector<Flight> &flights) {
+  FlightApplier(function).run(flights);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a step takes with its collectives as they stand.
+struct StepSeconds {
+  double kernels = 0, communication = 0, exposed = 0;
+};
+
+/// Cost of a call that only begins something: less than any kernel's.
+constexpr double kStartSeconds = 1e-9;
+
+} // namespace
+
+/// Follows the two clocks of a rank; notes on waits what no kernel hides.
+static StepSeconds follow(func::FuncOp function, CostModel &costs,
+                          const DenseMap<Operation *, double> &seconds) {
+  StepSeconds step;
+  double threads = 0, links = 0;
+  DenseMap<Operation *, double> ends; ///< by call that starts
+  auto exchange = [&](double time) {
+    links = std::max(threads, links) + time;
+    step.communication += time;
+  };
+  auto await = [&](double end) {
+    double exposed = std::max(0.0, end - threads);
+    step.exposed += exposed;
+    threads += exposed;
+    return exposed;
+  };
+  for (KernelCallOp call : function.getOps<KernelCallOp>()) {
+    if (getCollective(call)) {
+      exchange(costs.seconds(call));
+      await(links);
+      continue;
+    }
+    if (auto started = seconds.find(call); started != seconds.end()) {
+      exchange(started->second);
+      ends[call] = links;
+      call.setCost(APFloat(kStartSeconds));
+      continue;
+    }
+    auto start = call.getAliases().empty()
+                     ? KernelCallOp()
+                     : call.getArgs().front().getDefiningOp<KernelCallOp>();
+    if (auto end = ends.find(start); start && end != ends.end()) {
+      call.setCost(APFloat(std::max(await(end->second), kStartSeconds)));
+      continue;
+    }
+    double time = costs.seconds(call);
+    threads += time;
+    step.kernels += time;
+  }
+  return step;
+}
+
+/// Corrects what the plan's figures say of time: they count all communication.
+static void noteFigures(func::FuncOp function, const StepSeconds &step,
+                        int64_t packed) {
+  auto attr = function->getAttrOfType<DictionaryAttr>(kPlanAttr);
+  if (!attr || step.communication <= 0)
+    return;
+  RematFigures figures = figuresFromAttribute(attr);
+  double hidden = step.communication - step.exposed;
+  figures.communication = step.communication;
+  figures.exposed = step.exposed;
+  figures.seconds = std::max(0.0, figures.seconds - hidden);
+  figures.baseSeconds = std::max(0.0, figures.baseSeconds - hidden);
+  if (packed >= 0)
+    figures.arena = figures.argumentBytes + packed;
+  function->setAttr(kPlanAttr, toAttribute(figures, function.getContext()));
+}
+
+namespace {
+
+struct OverlapPass : ckopt::impl::OverlapPassBase<OverlapPass> {
+  using OverlapPassBase::OverlapPassBase;
+  explicit OverlapPass(const CostOptions &given) : settled(given) {
+    costModel = given.source;
+  }
+
+  void runOnOperation() override {
+    if (!settled) {
+      llvm::Expected<CostOptions> parsed = parseCostModel(costModel);
+      if (!parsed) {
+        emitError(UnknownLoc::get(&getContext()))
+            << llvm::toString(parsed.takeError());
+        return signalPassFailure();
+      }
+      settled = std::move(*parsed);
+    }
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
+      if (isStepFunction(function))
+        runOn(function);
+  }
+
+private:
+  /// Returns the bytes for results and workspaces; negative: as many as it
+  /// takes.
+  int64_t limitOf(func::FuncOp function) const {
+    auto packed = function->getAttrOfType<IntegerAttr>(kPackedBytes);
+    if (!packed)
+      return -1;
+    int64_t bytes = budget, arguments = 0;
+    if (auto attr = function->getAttrOfType<DictionaryAttr>(kPlanAttr)) {
+      RematFigures figures = figuresFromAttribute(attr);
+      arguments = figures.argumentBytes;
+      if (bytes < 0)
+        bytes = figures.budget;
+    }
+    return bytes > 0 ? std::max(packed.getInt(), bytes - arguments) : -1;
+  }
+
+  void runOn(func::FuncOp function) {
+    CostModel costs(*settled, ratesOf(function));
+    int64_t limit = limitOf(function), packed = -1;
+    SmallVector<std::pair<Value, int64_t>> moved;
+    std::vector<Flight> flights =
+        planFlights(function, costs, limit, packed, moved);
+    DenseMap<Operation *, double> seconds;
+    if (!flights.empty())
+      rewrite(function, flights, limit, packed, moved, costs, seconds);
+    noteFigures(function, follow(function, costs, seconds),
+                flights.empty() ? -1 : packed);
+  }
+
+  static void rewrite(func::FuncOp function, std::vector<Flight> &flights,
+                      int64_t limit, int64_t packed,
+                      ArrayRef<std::pair<Value, int64_t>> moved,
+                      CostModel &costs,
+                      DenseMap<Operation *, double> &seconds) {
+    Builder builder(function.getContext());
+    for (auto [value, offset] : moved) {
+      auto call = value.getDefiningOp<KernelCallOp>();
+      SmallVector<int64_t> offsets(*call.getOffsets());
+      offsets[cast<OpResult>(value).getResultNumber()] = offset;
+      call.setOffsets(offsets);
+    }
+    std::vector<double> times;
+    for (Flight &flight : flights)
+      times.push_back(costs.seconds(flight.call));
+    applyFlights(function, flights);
+    size_t next = 0;
+    for (KernelCallOp call : function.getOps<KernelCallOp>())
+      if (isStart(call))
+        seconds[call] = times[next++];
+    if (limit >= 0) {
+      function->setAttr(kPackedBytes, builder.getI64IntegerAttr(packed));
+      return;
+    }
+    function->removeAttr(kPackedBytes);
+    for (KernelCallOp call : function.getOps<KernelCallOp>()) {
+      call.removeOffsetsAttr();
+      call.removeWorkspaceOffsetAttr();
+    }
+  }
+
+  static bool isStart(KernelCallOp call) {
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        call, call.getCalleeAttr());
+    return callee && !callee.isDeclaration() &&
+           isa<CollectiveStartOp>(callee.front().front());
+  }
+
+  std::optional<CostOptions> settled;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> ckopt::createOverlapPass(const CostOptions &costs) {
+  return std::make_unique<OverlapPass>(costs);
+}
