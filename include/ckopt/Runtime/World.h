@@ -23,7 +23,7 @@
 
 namespace ckopt::runtime {
 
-struct Engine;
+struct MessageEngine;
 
 /// Bytes that one process sends to another. Those between two processes arrive
 /// in the order of their sending.
@@ -49,6 +49,12 @@ public:
   static World *current();
   /// Opens the engine and meets the other processes; "" or why it cannot.
   static std::string open();
+  /// Meets them without MPI: their devices are connected by NCCL, whose id goes
+  /// through a file (docs/cuda.md). `timeout` in seconds; 0: five minutes.
+  static std::string openNccl(const std::string &file, int32_t rank,
+                              int32_t ranks, double timeout);
+  /// Meets them by this engine.
+  static std::string open(const MessageEngine &engine);
 
   int32_t rank() const { return ownRank; }
   int32_t size() const { return ranks; }
@@ -58,6 +64,7 @@ public:
 
   /// Waits at most so many seconds for another rank; 0: for ever.
   void setTimeout(double seconds) { timeout = seconds; }
+  double waitsFor() const { return timeout; }
 
   /// Does all transfers and waits for their end. False with a reason that names
   /// the rank which does not answer.
@@ -74,6 +81,8 @@ public:
   /// counts for it.
   void beginRecord(const char *kind, int64_t bytes);
   void endRecord();
+  /// Adds the record of one that a device did.
+  void addRecord(const CollectiveRecord &record) { done.push_back(record); }
   /// Returns the collectives since clearRecords(), in their order.
   const std::vector<CollectiveRecord> &records() const { return done; }
 
@@ -94,7 +103,7 @@ private:
   void abandon(const std::vector<Pending> &pending);
   void leave();
 
-  const Engine *engine = nullptr;
+  const MessageEngine *engine = nullptr;
   int32_t ownRank = 0, ranks = 1;
   std::string hostName;
   double timeout = 0;
