@@ -361,7 +361,7 @@ int runArtifact(Loaded &loaded, Options &options) {
     return complain(status);
   if (std::string devices = ckrt_rank_devices(loaded.session);
       !devices.empty())
-    std::printf("%s\n", devices.c_str());
+    std::printf("devices: %s\n", devices.c_str());
   if (options.inspect)
     return inspect(loaded);
   int code = loadWeights(loaded, options);

@@ -170,16 +170,16 @@ size_t Main::look(bool &changed, std::string &error) {
       known.run.clear();
       changed = true;
     }
-    // Of an earlier run's file other numbers may be true, too, so only a rank
-    // that answers counts.
+    // The file may be an earlier run's, so only a rank that answers counts.
     if (there && other.lines[0].run == sheet.run) {
+      known.run = sheet.run;
       if (other.ranks != file.ranks)
         error = "rank " + std::to_string(rank) + " was started for " +
                 std::to_string(other.ranks) + " ranks, rank 0 for " +
                 std::to_string(file.ranks);
-    } else {
-      missing = std::min(missing, rank);
     }
+    if (known.run != sheet.run)
+      missing = std::min(missing, rank);
   }
   return missing;
 }
