@@ -102,9 +102,12 @@ standin = os.path.join(config.ckopt_binary_dir, "cuda-standin", "libcuda.so.1")
 config.substitutions.append(
     (
         "%on_standin",
-        "env CKOPT_CUDA_DRIVER={0} CKOPT_CUBLASLT={0} CKOPT_CUDNN={0}".format(standin),
+        "env CKOPT_CUDA_DRIVER={0} CKOPT_CUBLASLT={0} CKOPT_CUDNN={0} CKOPT_NCCL={0}".format(
+            standin
+        ),
     )
 )
+config.substitutions.append(("%standin", standin))
 config.substitutions.append(
     (
         "%check_standin_log",

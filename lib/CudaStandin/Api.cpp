@@ -66,7 +66,8 @@ STANDIN cuDeviceGet(Device *device, int ordinal) {
 
 STANDIN cuDeviceGetName(char *name, int size, Device device) {
   ENTER("cuDeviceGetName", "", false);
-  std::snprintf(name, static_cast<size_t>(size), "Stand-in %d", device);
+  std::snprintf(name, static_cast<size_t>(size), "Stand-in %d",
+                machine.visible[static_cast<size_t>(device)]);
   return kSuccess;
 }
 

@@ -60,6 +60,22 @@ STANDIN cuStreamSynchronize(Stream stream) {
   return machine.drainAll(stream);
 }
 
+STANDIN cuStreamQuery(Stream stream) {
+  // Nothing is logged: how often a program asks depends on the machine.
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  if (stream->capture)
+    return machine.violation("asks a stream that captures");
+  return machine.drain(stream, stream->queued);
+}
+
+STANDIN cuEventQuery(Event event) {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  return event->stream ? machine.drain(event->stream, event->position)
+                       : kSuccess;
+}
+
 STANDIN cuEventCreate(Event *event, unsigned flags) {
   ENTER("cuEventCreate", "");
   auto made = std::make_unique<EventOpaque>();
@@ -99,7 +115,7 @@ STANDIN cuEventRecord(Event event, Stream stream) {
 
 STANDIN cuEventSynchronize(Event event) {
   ENTER("cuEventSynchronize", nameOf(event));
-  return event->stream ? machine.drain(event->stream, event->position)
+  return event->stream ? machine.finish(event->stream, event->position)
                        : kSuccess;
 }
 
@@ -181,6 +197,43 @@ STANDIN cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes,
   return kSuccess;
 }
 
+STANDIN cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes,
+                             Stream stream) {
+  Machine &all = Machine::get();
+  ENTER("cuMemcpyDtoDAsync", all.place(to) + " " + all.place(from) + " " +
+                                 text(int64_t(bytes)) + " " + nameOf(stream));
+  if (!machine.usable(stream->context, "a stream"))
+    return kInvalidHandle;
+  if (!machine.deviceBlock(from, bytes) || !machine.deviceBlock(to, bytes))
+    return machine.violation("copies what is not allocated");
+  if (to < from + bytes && from < to + bytes)
+    return machine.violation("copies between bytes that overlap");
+  Launch launch;
+  launch.name = "cuMemcpyDtoDAsync";
+  launch.isCopy = true;
+  launch.body = [=] {
+    std::memcpy(reinterpret_cast<char *>(to),
+                reinterpret_cast<const char *>(from), bytes);
+  };
+  return machine.enqueue(stream, std::move(launch));
+}
+
+STANDIN cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes,
+                        Stream stream) {
+  Machine &all = Machine::get();
+  ENTER("cuMemsetD8Async", all.place(to) + " " + text(value) + " " +
+                               text(int64_t(bytes)) + " " + nameOf(stream));
+  if (!machine.usable(stream->context, "a stream"))
+    return kInvalidHandle;
+  if (!machine.deviceBlock(to, bytes))
+    return machine.violation("fills what is not allocated");
+  Launch launch;
+  launch.name = "cuMemsetD8Async";
+  launch.isCopy = true;
+  launch.body = [=] { std::memset(reinterpret_cast<char *>(to), value, bytes); };
+  return machine.enqueue(stream, std::move(launch));
+}
+
 //===----------------------------------------------------------------------===//
 // Launches and graphs
 //===----------------------------------------------------------------------===//
@@ -253,7 +306,10 @@ STANDIN cuGraphLaunch(GraphExec executable, Stream stream) {
   if (!Machine::live(machine.executables, executable) || stream->capture)
     return machine.violation("replays what is not instantiated");
   for (const Launch &launch : executable->launches)
-    machine.push(stream, [launch] { return Machine::get().execute(launch); });
+    if (launch.begin)
+      machine.push(stream, launch.begin());
+    else
+      machine.push(stream, [launch] { return Machine::get().execute(launch); });
   return kSuccess;
 }
 

@@ -24,6 +24,18 @@ static int64_t number(const char *name, int64_t otherwise) {
   return text && *text ? std::atoll(text) : otherwise;
 }
 
+/// Puts the rank where a file's name has "%r", so that processes have files of
+/// their own.
+static std::string ofThisRank(std::string path) {
+  size_t at = path.find("%r");
+  if (at == std::string::npos)
+    return path;
+  const char *rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (!rank)
+    rank = std::getenv("RANK");
+  return path.replace(at, 2, rank ? rank : "0");
+}
+
 Machine &Machine::get() {
   static Machine machine;
   return machine;
@@ -35,7 +47,20 @@ Machine::Machine()
       version(static_cast<int>(number("CKOPT_STANDIN_DRIVER", 12040))),
       totalBytes(number("CKOPT_STANDIN_MEMORY", int64_t(8) << 30)) {
   if (const char *path = std::getenv("CKOPT_STANDIN_LOG"); path && *path)
-    file = std::fopen(path, "w");
+    file = std::fopen(ofThisRank(path).c_str(), "w");
+  for (int device = 0; device < devices; ++device)
+    visible.push_back(device);
+  if (const char *list = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    visible.clear();
+    // As in the driver: what stands behind a number that is none is not there.
+    for (char *end = nullptr; *list; list = *end == ',' ? end + 1 : end) {
+      long device = std::strtol(list, &end, 10);
+      if (end == list || device < 0 || device >= devices)
+        break;
+      visible.push_back(static_cast<int>(device));
+    }
+    devices = static_cast<int>(visible.size());
+  }
   if (const char *text = std::getenv("CKOPT_STANDIN_FAIL"); text && *text) {
     std::string all = text;
     size_t first = all.find(':');
@@ -261,6 +286,10 @@ Result Machine::drain(Stream stream, uint64_t position) {
     Result result = stream->context->failure;
     if (result == kSuccess)
       result = work();
+    if (result == kNotReady) {
+      stream->work.push_front(std::move(work));
+      return result;
+    }
     ++stream->done;
     if (result != kSuccess) {
       stream->context->failure = result;
@@ -271,17 +300,32 @@ Result Machine::drain(Stream stream, uint64_t position) {
   return stream->context->failure;
 }
 
+Result Machine::finish(Stream stream, uint64_t position) {
+  for (;;) {
+    Result result = drain(stream, position);
+    if (result != kNotReady)
+      return result;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
 Result Machine::enqueue(Stream stream, Launch launch) {
   std::set<std::string> &ran = stream->context->ran;
   std::string call = launch.name + " " + launch.shape;
-  if (stream->capture && launch.body && !ran.count(call))
+  bool ofLibrary = (launch.body || launch.begin) && !launch.isCopy;
+  if (stream->capture && ofLibrary && !ran.count(call))
     return violation("captures the first call of " + call +
                      ": it may load code or allocate");
   if (stream->capture) {
     stream->capture->launches.push_back(std::move(launch));
     return kSuccess;
   }
-  launch.first = launch.body && !ran.count(call);
+  launch.first = ofLibrary && !ran.count(call);
+  if (launch.begin) {
+    ran.insert(call);
+    push(stream, launch.begin());
+    return kSuccess;
+  }
   push(stream, [launch, call, context = stream->context] {
     if (launch.first)
       context->ran.insert(call);

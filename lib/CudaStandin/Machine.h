@@ -10,8 +10,10 @@
 // and refused.
 //
 // Environment:
-//   CKOPT_STANDIN_LOG      a file that gets one line a call
-//   CKOPT_STANDIN_DEVICES  how many devices (1)
+//   CKOPT_STANDIN_LOG      a file that gets one line a call; "%r" in its name
+//                          stands for the process's rank
+//   CKOPT_STANDIN_DEVICES  how many devices (1); of them, those are there that
+//                          CUDA_VISIBLE_DEVICES lists by number, in its order
 //   CKOPT_STANDIN_SM       compute capability (90)
 //   CKOPT_STANDIN_DRIVER   cuDriverGetVersion (12040)
 //   CKOPT_STANDIN_MEMORY   bytes of a device (8 GiB)
@@ -85,6 +87,10 @@ struct Launch {
   std::string shape;
   bool first = false; ///< set for the first launch in its context
   std::function<void()> body;
+  /// Of what waits for other processes: begins one execution, and returns what
+  /// goes on with it until it answers other than kNotReady.
+  std::function<std::function<Result()>()> begin;
+  bool isCopy = false; ///< bytes that the driver moves: needs no first call
 };
 
 struct GraphOpaque {
@@ -136,6 +142,7 @@ public:
 
   // Settings that environment variables make.
   int devices, capability, version;
+  std::vector<int> visible; ///< by ordinal: the device of the machine
   int64_t totalBytes;
 
   std::recursive_mutex mutex;
@@ -172,8 +179,11 @@ public:
   Result release(std::list<Block> &blocks, const void *memory);
 
   /// Runs the stream's work up to a position; failures stay with its context.
+  /// Work that waits for another process stops it: kNotReady.
   Result drain(Stream stream, uint64_t position);
-  Result drainAll(Stream stream) { return drain(stream, stream->queued); }
+  /// Runs it to the position whatever it waits for.
+  Result finish(Stream stream, uint64_t position);
+  Result drainAll(Stream stream) { return finish(stream, stream->queued); }
   void push(Stream stream, std::function<Result()> work);
   /// Puts a launch into the stream, or into the graph that it captures. A
   /// library's first call must not be captured.

@@ -127,6 +127,19 @@ llvm::Error DriverFlags::settleTarget() {
   if (!target)
     return target.takeError();
   o.target = *target;
+  Command command = o.command;
+  bool runsHere = command != Command::Compile && command != Command::Plan &&
+                  command != Command::Inspect;
+  if (compile.step.ranks > 1 && o.target->traits.hasDevices) {
+    if (!compile.device.target.empty())
+      return usageError("--device is for one process: ranks take the devices "
+                        "of their machine in turn, by LOCAL_RANK where it is "
+                        "set; give --target=" +
+                        o.target->name());
+    if (runsHere)
+      compile.device.target = o.target->name();
+    compile.device.ordinal = -1;
+  }
   for (const OwnSettings &own : ownSettings) {
     if (own.target == o.target)
       compile.device.own = own.options;
@@ -138,11 +151,9 @@ llvm::Error DriverFlags::settleTarget() {
                         own.target->traits.machines +
                         ": give --target=" + own.target->name());
   }
-  Command command = o.command;
   TargetRequest request{compile.step, compile.target, compile.device,
                         compile.import.computeType, given};
-  request.runsHere = command != Command::Compile && command != Command::Plan &&
-                     command != Command::Inspect;
+  request.runsHere = runsHere;
   return o.target->settle(request);
 }
 
@@ -191,6 +202,14 @@ llvm::Error DriverFlags::settleParallel() {
   StepOptions &step = o.compile.step;
   if (given.count("rank-timeout") && step.ranks == 1)
     return usageError("--rank-timeout is for --parallel with several ranks");
+  if (!o.ncclId.empty()) {
+    auto target = findTarget(step.target);
+    if (!target)
+      return target.takeError();
+    if (step.ranks == 1 || !(*target)->traits.hasDevices)
+      return usageError("--nccl-id is for --parallel with several ranks on "
+                        "GPUs: --target=cuda");
+  }
   if (given.count("cluster")) {
     if (step.ranks == 1)
       return usageError("--cluster is for --parallel with several ranks");

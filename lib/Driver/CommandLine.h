@@ -68,6 +68,7 @@ struct DriverOptions {
   std::string tune;       ///< bench: file for the library table
   int depth = 2;          ///< levels of modules in tables; 0: no table
   double rankTimeout = 0; ///< --rank-timeout: seconds; 0: none
+  std::string ncclId;     ///< --nccl-id
   std::string cluster;    ///< --cluster of plan: ckopt-cluster/1
   bool quiet = false;
   bool listOps = false;

@@ -264,6 +264,10 @@ void DriverFlags::addDeviceFlags() {
         device.target = name.str();
         return llvm::Error::success();
       });
+  add("nccl-id", "FILE", running,
+      "ranks on GPUs without mpirun: RANK and WORLD_SIZE number them, and they "
+      "meet by this file",
+      flag::text("nccl-id", o.ncclId));
 }
 
 void DriverFlags::addToolFlags() {

@@ -156,14 +156,23 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
     return "mpirun -n " + std::to_string(count) + " ckopt train " +
            options.compile.model + " ... --parallel=" +
            (step.ranks == count ? parallelText(step)
-                                : "dp:" + std::to_string(count));
+                                : "dp:" + std::to_string(count)) +
+           (options.target->traits.hasDevices
+                ? "; or with RANK, WORLD_SIZE and --nccl-id=FILE for each"
+                : "");
   };
-  if (llvm::Error error = checkLaunch(ranks, line))
-    return error;
-  if (ranks == 1)
-    return llvm::Error::success();
-  if (llvm::Error error = openWorld(ranks, options.rankTimeout))
-    return error;
+  if (!options.ncclId.empty()) {
+    if (llvm::Error error =
+            meetByFile(ranks, options.ncclId, options.rankTimeout))
+      return error;
+  } else {
+    if (llvm::Error error = checkLaunch(ranks, line))
+      return error;
+    if (ranks == 1)
+      return llvm::Error::success();
+    if (llvm::Error error = openWorld(ranks, options.rankTimeout))
+      return error;
+  }
   failureEndsAll = true;
   options.compile.together = true;
   if (isMainRank()) {

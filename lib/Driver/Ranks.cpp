@@ -49,13 +49,19 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
            (ranks == count ? std::string()
                            : ", with the setting --parallel=dp:" + number);
   };
-  if (llvm::Error error = checkLaunch(ranks, line))
-    return error;
-  if (ranks == 1)
-    return llvm::Error::success();
   bool first = !World::current();
-  if (llvm::Error error = openWorld(ranks, settings.rankTimeout))
-    return error;
+  if (!settings.ncclId.empty()) {
+    if (llvm::Error error =
+            meetByFile(ranks, settings.ncclId, settings.rankTimeout))
+      return error;
+  } else {
+    if (llvm::Error error = checkLaunch(ranks, line))
+      return error;
+    if (ranks == 1)
+      return llvm::Error::success();
+    if (llvm::Error error = openWorld(ranks, settings.rankTimeout))
+      return error;
+  }
   settings.compile.together = true;
   if (!isMainRank()) {
     leaveFilesToMain(settings.train);

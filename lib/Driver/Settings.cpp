@@ -84,5 +84,5 @@ ckopt::readSettings(const std::string &model,
   if (!load)
     return load.takeError();
   return StepSettings{compileOptions(options), options.data, options.train,
-                      std::move(*load), options.rankTimeout};
+                      std::move(*load), options.rankTimeout, options.ncclId};
 }

@@ -87,6 +87,7 @@ openValidation(const Session &session, const DriverOptions &options,
 struct TrainedRun {
   std::unique_ptr<Compilation> compilation;
   TrainResult result;
+  std::string devices; ///< of the ranks; "": they have none
 
   bool trained() const { return compilation->summary().figures.hasPlan(); }
 };
@@ -124,7 +125,8 @@ trainOnce(DriverOptions &options, bool writeOutput,
                              source, std::move(train));
   if (!result)
     return result.takeError();
-  return TrainedRun{std::move(planned->compilation), std::move(*result)};
+  return TrainedRun{std::move(planned->compilation), std::move(*result),
+                    ckrt_rank_devices(session.handle())};
 }
 
 /// Which evaluation was the best, and whether the run ended for want of a
@@ -212,15 +214,22 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     options.out() << "measured peak " << describePeaks(result)
                   << "; beside it, outside of the budget, the data: "
                   << formatBytesExact(result.dataBytes) << "\n";
-  if (!result.communication.messages.empty())
+  if (!result.communication.messages.empty()) {
     options.out() << "communication: "
                   << result.communication.collectives.size()
                   << " sums over ranks a step, rank 0 sent "
                   << formatBytes(result.communication.sentBytes.front())
                   << " in " << result.communication.messages.front()
-                  << " messages and was in them for "
-                  << formatSeconds(result.communication.seconds)
-                  << " (median)\n";
+                  << " messages";
+    // On a device they are parts of a graph, and the host does not wait.
+    if (result.communication.seconds > 0)
+      options.out() << " and was in them for "
+                    << formatSeconds(result.communication.seconds)
+                    << " (median)";
+    options.out() << "\n";
+  }
+  if (!run->devices.empty())
+    options.out() << "devices: " << run->devices << "\n";
   tellWritten(options, options.output);
   tellWritten(options, options.emaOutput, "averaged weights");
   tellWritten(options, options.train.checkpoint);
@@ -295,7 +304,7 @@ trainAtBudgets(DriverOptions &options, llvm::ArrayRef<MemoryBudget> budgets) {
       runs.push_back(std::move(*run));
     } else {
       none = llvm::joinErrors(std::move(none), run.takeError());
-      runs.push_back({std::move(refused), {}});
+      runs.push_back({std::move(refused), {}, ""});
     }
     options.compile.remarks = false; // they are the same for every budget
   }

@@ -187,16 +187,10 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
 }
 
 /// Refuses what steps of several ranks cannot do yet.
-static llvm::Error checkRanks(const StepOptions &options,
-                              const TargetInfo &target) {
-  if (options.ranks == 1)
-    return llvm::Error::success();
-  std::string flag = "--parallel=" + parallelText(options);
+static llvm::Error checkRanks(const StepOptions &options) {
   if (options.ranks < 1)
-    return usageError(flag + ": there is at least one rank");
-  if (target.traits.hasDevices)
-    return usageError(flag + " is for the CPU so far, over MPI: steps of " +
-                      target.name() + " run on one device");
+    return usageError("--parallel=" + parallelText(options) +
+                      ": there is at least one rank");
   return llvm::Error::success();
 }
 
@@ -205,7 +199,7 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                    RematResult *result) {
   if (llvm::Error error = registerTarget(target))
     return std::move(error);
-  if (llvm::Error error = checkRanks(options, target))
+  if (llvm::Error error = checkRanks(options))
     return std::move(error);
   if (!target.traits.addsProducts && options.chunkVocab != "auto" &&
       options.chunkVocab != "off")

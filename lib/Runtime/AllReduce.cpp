@@ -91,20 +91,6 @@ bool AllReduce<T>::sumPiece(World &world, int64_t count, std::string &error) {
   return world.transfer(list, error);
 }
 
-} // namespace
-
-World *ckopt::runtime::findWorld(int64_t ranks, std::string &error) {
-  World *world = World::current();
-  if (world && world->size() == ranks)
-    return world;
-  error = "the step is one of " + std::to_string(ranks) + " ranks, and " +
-          (world ? "there are " + std::to_string(world->size())
-                 : std::string("this process runs alone"));
-  return nullptr;
-}
-
-namespace {
-
 template <typename T>
 bool AllReduce<T>::execute(void *const *args, void *workspace,
                            std::string &error) {

@@ -65,6 +65,8 @@ public:
   virtual ckrt_status refill(const std::vector<ArenaRange> &keep,
                              uint64_t seed) = 0;
   virtual ckrt_status allocations(ckrt_allocation_stats &stats) = 0;
+  /// Says which device each rank of a run has; "" where there are none.
+  virtual std::string rankDevices() { return ""; }
   virtual ckrt_status deviceReport(ckrt_device_report &report) = 0;
   /// Times each launch of a function (ckrt_time_launches); only a device can.
   virtual ckrt_status timeLaunches(size_t function, const LaunchTiming &timing);

@@ -23,6 +23,14 @@ inline RankGroup groupOf(const AllReduceDesc &desc) {
 /// Returns the world of a step of so many ranks, or null and why.
 World *findWorld(int64_t ranks, std::string &error);
 
+/// Returns the name of an op in which ranks meet.
+inline const char *rankKindName(PrimitiveKind kind) {
+  return kind == PrimitiveKind::AllReduce   ? "all_reduce"
+         : kind == PrimitiveKind::AllGather ? "all_gather"
+         : kind == PrimitiveKind::Broadcast ? "broadcast"
+                                            : "reduce_scatter";
+}
+
 /// Adds a message of any size, which a World cuts below 2 GiB.
 void addTransfer(std::vector<Transfer> &list, bool sends, void *data,
                  int64_t bytes, int64_t peer);

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "InitRule.h"
+#include "ckopt/Runtime/DeviceCollectives.h"
 #include "ckopt/Runtime/Manifest.h"
 
 #include <algorithm>
@@ -195,6 +196,27 @@ bool validateKernels(const Manifest &m, std::string &error) {
   return true;
 }
 
+/// Returns "", or what is wrong with a launch of an op of several ranks.
+std::string checkRankLaunch(const PrimitiveDesc &desc, const CallInfo &call,
+                            const LaunchInfo &l) {
+  if (l.pointers.size() != argumentCount(desc) ||
+      l.scalars.size() != kRankScalars)
+    return "a launch's parameters are not its op's";
+  for (size_t i = 0; i < l.pointers.size(); ++i)
+    if (l.pointers[i].bytes < argumentElements(desc, i) * dtypeSize(desc.dtype))
+      return "a tensor that ranks share is too small";
+  auto phase = static_cast<RankPhase>(l.scalars[0]);
+  if (!isDeviceSum(desc))
+    return phase == RankPhase::Whole ? "" : "an op that adds nothing has pieces";
+  if (call.workspaceBytes < deviceWorkspace(desc))
+    return "a sum over ranks has too small a workspace";
+  for (const SumPiece &piece : sumPieces(desc))
+    if (piece.from == l.scalars[1] && piece.count == l.scalars[2] &&
+        (phase == RankPhase::Exchange || phase == RankPhase::Spread))
+      return "";
+  return "no such piece of a sum over ranks";
+}
+
 /// Returns "", or what is wrong with the launch.
 std::string checkLaunch(const Manifest &m, const CallInfo &call,
                         const LaunchInfo &l) {
@@ -211,7 +233,14 @@ std::string checkLaunch(const Manifest &m, const CallInfo &call,
     pointers = static_cast<size_t>(m.kernels[l.kernel].pointers);
     scalars = static_cast<size_t>(m.kernels[l.kernel].scalars);
   }
-  if (l.pointers.size() != pointers || l.scalars.size() != scalars)
+  bool ofRanks =
+      l.primitive >= 0 && isOfRanks(m.primitives[l.primitive].kind);
+  if (ofRanks) {
+    if (std::string what =
+            checkRankLaunch(m.primitives[l.primitive], call, l);
+        !what.empty())
+      return what;
+  } else if (l.pointers.size() != pointers || l.scalars.size() != scalars)
     return "a launch's parameters are not its kernel's";
   for (const LaunchPointer &p : l.pointers)
     if (!inArena(m, p.offset, p.bytes) || p.offset % 64 != 0)
@@ -308,6 +337,7 @@ bool ckopt::runtime::validate(const Manifest &m, std::string &error) {
     if (wrong.empty() && (pieceCount(desc.precision) > 1
                               ? m.target != Target::Cpu
                               : desc.dtype == DType::F32 &&
+                                    !isOfRanks(desc.kind) &&
                                     desc.precision != m.device.precision))
       wrong = describe(desc) + ": another precision than the step's";
     if (!wrong.empty())

@@ -73,10 +73,7 @@ bool RowKernel::execute(void *const *args, void *workspace,
     int64_t elements = 0;
     for (int64_t count : a.elements)
       elements += count;
-    world->beginRecord(kind == PrimitiveKind::AllGather   ? "all_gather"
-                       : kind == PrimitiveKind::Broadcast ? "broadcast"
-                                                          : "reduce_scatter",
-                       elements * size);
+    world->beginRecord(rankKindName(kind), elements * size);
   }
   bool done = run(args, workspace, world, error);
   if (counts && done)

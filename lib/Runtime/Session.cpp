@@ -144,6 +144,12 @@ ckrt_status ckrt_device(ckrt_session *session, ckrt_device_report *report) {
   return CKRT_OK;
 }
 
+const char *ckrt_rank_devices(ckrt_session *session) {
+  static thread_local std::string text;
+  text = session ? session->backend->rankDevices() : "";
+  return text.c_str();
+}
+
 ckrt_status ckrt_time_launches(ckrt_session *session, const char *function,
                                int32_t launches, int32_t replays,
                                ckrt_launch_hook hook, void *user) {

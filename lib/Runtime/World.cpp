@@ -4,14 +4,16 @@
 //
 // Waiting asks the engine again and again, which is what makes MPI go on; it
 // sleeps between questions once the answer takes long, since the rank that is
-// waited for may need the core, and from the first one where this rank's kernels
-// do.
+// waited for may need the core, and from the first one where this rank's
+// kernels do.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/World.h"
 
-#include "ckopt/Base/ExitCodes.h"
+#include "Collective.h"
 #include "WorldThread.h"
+#include "ckopt/Base/ExitCodes.h"
+#include "cuda/NcclEngine.h"
 #include "mpi/Engine.h"
 
 #include <chrono>
@@ -40,6 +42,16 @@ World::~World() = default;
 
 World *World::current() { return theWorld; }
 
+World *ckopt::runtime::findWorld(int64_t ranks, std::string &error) {
+  World *world = World::current();
+  if (world && world->size() == ranks)
+    return world;
+  error = "the step is one of " + std::to_string(ranks) + " ranks, and " +
+          (world ? "there are " + std::to_string(world->size())
+                 : std::string("this process runs alone"));
+  return nullptr;
+}
+
 std::string World::open() {
   // MPI's own plug-ins look for its symbols among the global ones.
   void *library = dlopen(kMpiLibrary, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
@@ -47,12 +59,27 @@ std::string World::open() {
     return std::string("cannot open the MPI engine, which is built where MPI "
                        "is installed (libopenmpi-dev): ") +
            dlerror();
-  auto *engine = static_cast<const Engine *>(dlsym(library, kEngineSymbol));
+  auto *engine =
+      static_cast<const MessageEngine *>(dlsym(library, kEngineSymbol));
   if (!engine || engine->version != kEngineVersion)
     return std::string(kMpiLibrary) + " is of another release";
+  return open(*engine);
+}
+
+std::string World::openNccl(const std::string &file, int32_t rank,
+                            int32_t ranks, double timeout) {
+  // A rank that is not started at all must not be waited for without an end.
+  constexpr double kMeetingSeconds = 300;
+  std::string error;
+  const MessageEngine *engine = cuda::openNcclEngine(
+      {file, rank, ranks, timeout > 0 ? timeout : kMeetingSeconds}, error);
+  return engine ? open(*engine) : error;
+}
+
+std::string World::open(const MessageEngine &engine) {
   auto *world = new World;
-  world->engine = engine;
-  if (const char *why = engine->start(world->ownRank, world->ranks)) {
+  world->engine = &engine;
+  if (const char *why = engine.start(world->ownRank, world->ranks)) {
     delete world;
     return why;
   }
@@ -242,7 +269,7 @@ void World::close() {
   theWorld = nullptr;
   timeout = 0;
   bool alive = engine->alive();
-  if (alive)
+  if (alive && engine->saysFarewell)
     leave();
   thread.reset();
   if (alive && broken) // that rank will not come to the end, either

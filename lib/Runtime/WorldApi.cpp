@@ -21,6 +21,19 @@ ckrt_status ckrt_world_open(double timeout) {
   return CKRT_OK;
 }
 
+ckrt_status ckrt_world_open_nccl(const char *file, int32_t rank, int32_t ranks,
+                                 double timeout) {
+  if (!file || rank < 0 || ranks < 1 || rank >= ranks)
+    return fail(CKRT_INVALID_ARGUMENT,
+                "ckrt_world_open_nccl: no file, or no such rank");
+  if (!World::current())
+    if (std::string why = World::openNccl(file, rank, ranks, timeout);
+        !why.empty())
+      return fail(CKRT_RANK, why);
+  World::current()->setTimeout(timeout);
+  return CKRT_OK;
+}
+
 int32_t ckrt_world_rank(void) {
   World *world = World::current();
   return world ? world->rank() : 0;

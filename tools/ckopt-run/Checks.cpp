@@ -130,6 +130,8 @@ int ckopt::run::inspect(Loaded &loaded) {
   line("a context (measured with a second one)", r.context_bytes);
   line("taken by the code", r.code_bytes);
   line("taken by cuBLASLt and cuDNN", r.library_bytes);
+  if (loaded.ranks > 1)
+    line("taken by NCCL", r.nccl_bytes);
   line("planned arena", ckrt_arena_bytes(loaded.session));
   line("taken by the arena", r.arena_bytes);
   line("taken by the graphs", r.graph_bytes);

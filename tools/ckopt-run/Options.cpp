@@ -145,6 +145,10 @@ const Flag kFlags[] = {
      [](const std::string &text, Options &o) {
        return parseReal(text, o.rankTimeout) && o.rankTimeout >= 0;
      }},
+    {"--nccl-id", "FILE",
+     "ranks on devices without mpirun: RANK and WORLD_SIZE number them, and "
+     "they meet by this file",
+     false, keep<&Options::ncclId>},
     {"--quiet", nullptr, "print nothing but errors", false,
      turnOn<&Options::quiet>},
     {"--one-by-one", nullptr,

@@ -29,6 +29,7 @@ struct Options {
   int64_t steps = 1;
   uint64_t seed = 0;
   double learningRate = 1e-3;
+  std::string ncclId;
   double rankTimeout = 0; ///< seconds; 0: wait for ever
   bool printLoss = false, time = false, measure = false, list = false;
   bool checkArena = false, oneByOne = false, inspect = false, hash = false;

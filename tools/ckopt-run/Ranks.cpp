@@ -14,6 +14,7 @@
 #include "Results.h"
 
 #include "ckopt/Base/ExitCodes.h"
+#include "ckopt/Runtime/DeviceArtifact.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -43,6 +44,27 @@ static int64_t launchedRanks() {
   return 0;
 }
 
+/// Meets the ranks that RANK and WORLD_SIZE number by the file of --nccl-id.
+static int meetByFile(int64_t ranks, const Options &options) {
+  auto number = [](const char *name) -> int64_t {
+    const char *text = std::getenv(name);
+    char *end = nullptr;
+    long long value = text ? std::strtoll(text, &end, 10) : -1;
+    return text && *text && !*end ? value : -1;
+  };
+  int64_t rank = number("RANK"), size = number("WORLD_SIZE");
+  if (size != ranks || rank < 0 || rank >= size)
+    return complain(ExitUsage, "--nccl-id needs WORLD_SIZE=" +
+                                   std::to_string(ranks) +
+                                   " and a RANK from 0 to " +
+                                   std::to_string(ranks - 1) +
+                                   " in the environment of each process");
+  ckrt_status status = ckrt_world_open_nccl(
+      options.ncclId.c_str(), static_cast<int32_t>(rank),
+      static_cast<int32_t>(size), options.rankTimeout);
+  return status == CKRT_OK ? int(ExitOk) : complain(status);
+}
+
 int ckopt::run::joinRanks(Loaded &loaded, Options &options) {
   int64_t ranks = ranksOf(loaded.manifest()), launched = launchedRanks();
   if (ranks == 1 && launched > 1)
@@ -55,7 +77,18 @@ int ckopt::run::joinRanks(Loaded &loaded, Options &options) {
             std::to_string(launched) + " makes one of all)");
   if (ranks == 1)
     return ExitOk;
-  if (launched != ranks)
+  bool onDevices = loaded.manifest().target == runtime::Target::Cuda;
+  if (onDevices && options.deviceGiven)
+    return complain(ExitUsage,
+                    "--device is for a step of one process: ranks take the "
+                    "devices of their machine in turn, by LOCAL_RANK where it "
+                    "is set");
+  if (!options.ncclId.empty() && (!onDevices || launched))
+    return complain(ExitUsage,
+                    onDevices ? "mpirun started this process, and MPI carries "
+                                "NCCL's id: leave out --nccl-id"
+                              : "--nccl-id is for steps for devices");
+  if (options.ncclId.empty() && launched != ranks)
     return complain(ExitUsage,
                     options.artifact + " is a step of " +
                         std::to_string(ranks) + " ranks, and " +
@@ -68,8 +101,12 @@ int ckopt::run::joinRanks(Loaded &loaded, Options &options) {
     return complain(ExitUsage, options.function +
                                    " is the same in all ranks: run it in a "
                                    "step compiled without --parallel");
-  if (ckrt_status status = ckrt_world_open(options.rankTimeout))
-    return complain(status);
+  if (options.ncclId.empty()) {
+    if (ckrt_status status = ckrt_world_open(options.rankTimeout))
+      return complain(status);
+  } else if (int code = meetByFile(ranks, options)) {
+    return code;
+  }
   loaded.ranks = ckrt_world_size();
   loaded.rank = ckrt_world_rank();
   nameComplaints("ckopt-run: rank " + std::to_string(loaded.rank));
@@ -167,8 +204,11 @@ int ckopt::run::compareRanks(Loaded &loaded, const Options &options) {
     return ExitOk;
   Hash artifact, arguments, state;
   std::vector<char> bytes;
-  std::string error;
-  if (!readFile(options.artifact, bytes, error))
+  std::string error, file = options.artifact;
+  // A device's manifest has the hashes of the files beside it.
+  if (loaded.manifest().target == runtime::Target::Cuda)
+    file += std::string("/") + runtime::artifact::kManifest;
+  if (!readFile(file, bytes, error))
     return complain(ExitInputError, error);
   artifact.add(bytes.data(), bytes.size());
   for (double number : {double(options.steps), double(options.seed),

@@ -107,6 +107,11 @@ CKOPT_FORWARD(ckrt_status, ckrt_allocations,
               (ckrt_session * session, ckrt_allocation_stats *stats),
               (session, stats))
 CKOPT_FORWARD(ckrt_status, ckrt_world_open, (double timeout), (timeout))
+CKOPT_FORWARD(ckrt_status, ckrt_world_open_nccl,
+              (const char *file, int32_t rank, int32_t ranks, double timeout),
+              (file, rank, ranks, timeout))
+CKOPT_FORWARD(const char *, ckrt_rank_devices, (ckrt_session * session),
+              (session))
 CKOPT_FORWARD(int32_t, ckrt_world_rank, (), ())
 CKOPT_FORWARD(int32_t, ckrt_world_size, (), ())
 CKOPT_FORWARD(ckrt_status, ckrt_world_compare,

@@ -363,12 +363,15 @@ int runArtifact(Loaded &loaded, Options &options) {
   session.pattern_fill = options.measure || options.checkArena;
   session.count_allocations = options.measure;
   session.pattern_seed = 1;
-  session.device = options.device;
+  session.device = options.deviceGiven ? options.device : -1;
   session.one_by_one = options.oneByOne;
   session.lock_file = options.lockGiven ? options.lock.c_str() : nullptr;
   status = ckrt_session_create(loaded.program, &session, &loaded.session);
   if (status != CKRT_OK)
     return complain(status);
+  if (std::string devices = ckrt_rank_devices(loaded.session);
+      !devices.empty())
+    std::printf("devices: %s\n", devices.c_str());
   if (options.inspect)
     return inspect(loaded);
   int code = loadWeights(loaded, options);

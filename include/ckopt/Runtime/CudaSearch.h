@@ -28,9 +28,12 @@ std::vector<std::string> cudaLibraryFolders();
 std::string findInFolders(const std::vector<std::string> &names,
                           const std::vector<std::string> &folders);
 
+/// Sets CKOPT_NCCL in the same way, for ranks on devices.
+void chooseNccl();
+
 /// Sets CKOPT_CUBLASLT and CKOPT_CUDNN for this process where a launch needs
 /// the library, the variable is unset and the loader does not find it; leaves
-/// them where nothing does.
+/// them where nothing does. The same for CKOPT_NCCL in a step of several ranks.
 void chooseCudaLibraries(const Manifest &manifest);
 
 } // namespace ckopt::runtime

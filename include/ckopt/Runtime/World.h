@@ -28,7 +28,7 @@
 
 namespace ckopt::runtime {
 
-struct Engine;
+struct MessageEngine;
 class WorldThread;
 
 /// Something that ranks do together; false with a reason where it fails.
@@ -58,6 +58,12 @@ public:
   static World *current();
   /// Opens the engine and meets the other processes; "" or why it cannot.
   static std::string open();
+  /// Meets them without MPI: their devices are connected by NCCL, whose id goes
+  /// through a file (docs/cuda.md). `timeout` in seconds; 0: five minutes.
+  static std::string openNccl(const std::string &file, int32_t rank,
+                              int32_t ranks, double timeout);
+  /// Meets them by this engine.
+  static std::string open(const MessageEngine &engine);
 
   int32_t rank() const { return ownRank; }
   int32_t size() const { return ranks; }
@@ -67,6 +73,7 @@ public:
 
   /// Waits at most so many seconds for another rank; 0: for ever.
   void setTimeout(double seconds) { timeout = seconds; }
+  double waitsFor() const { return timeout; }
 
   /// Does all transfers and waits for their end. False with a reason that names
   /// the rank which does not answer.
@@ -98,6 +105,8 @@ public:
   /// counts for it.
   void beginRecord(const char *kind, int64_t bytes);
   void endRecord();
+  /// Adds the record of one that a device did.
+  void addRecord(const CollectiveRecord &record) { done.push_back(record); }
   /// Returns the collectives since clearRecords(), in their order.
   const std::vector<CollectiveRecord> &records() const { return done; }
 
@@ -121,7 +130,7 @@ private:
   void pause(int64_t asked);
   void leave();
 
-  const Engine *engine = nullptr;
+  const MessageEngine *engine = nullptr;
   int32_t ownRank = 0, ranks = 1;
   std::string hostName;
   double timeout = 0;

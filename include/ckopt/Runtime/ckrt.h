@@ -155,7 +155,9 @@ typedef struct ckrt_session_options {
   int32_t pattern_fill; /* fill the arena with a pattern (ckrt_measured_peak) */
   int32_t count_allocations; /* see ckrt_allocations */
   uint64_t pattern_seed;
-  /* Since 2, for devices: the number of the device (0 is the first); whether to
+  /* Since 2, for devices: the number of the device (0 is the first; -1: the
+   * first, or in a step of several ranks the one of this rank: LOCAL_RANK, or
+   * its place among the ranks of its machine, modulo the devices); whether to
    * launch and wait for one kernel at a time instead of replaying a graph, so
    * that a failure certainly names the right kernel. */
   int32_t device;
@@ -197,8 +199,15 @@ CKRT_EXPORT int64_t ckrt_arena_bytes(const ckrt_session *session);
 /* Meets the other processes that mpirun started: before sessions of a step of
  * several ranks are made. MPI may be initialized already. Another rank is
  * waited for at most so many seconds; 0: for ever. CKRT_RANK: why it cannot.
- * Since 8; on the CPU alone, as all that follows here. */
+ * Since 8, as all that follows here. */
 CKRT_EXPORT ckrt_status ckrt_world_open(double timeout);
+/* Meets them without MPI: for steps on devices, which NCCL connects. `rank` is
+ * this process's number of `ranks`; rank 0 gives NCCL's id to the others through
+ * the file, which all can see and which is gone afterwards; files of earlier
+ * runs do no harm. Each rank is waited for `timeout` seconds (0: five minutes
+ * for a rank to come, then for ever). Since 8. */
+CKRT_EXPORT ckrt_status ckrt_world_open_nccl(const char *file, int32_t rank,
+                                             int32_t ranks, double timeout);
 /* This process's number, from 0, and how many there are; alone: 0 and 1. */
 CKRT_EXPORT int32_t ckrt_world_rank(void);
 CKRT_EXPORT int32_t ckrt_world_size(void);
@@ -306,10 +315,16 @@ typedef struct ckrt_device_report {
   int64_t used_bytes; /* in use before anything was loaded: by the session's
                          context and by all other processes and displays,
                          which no call of the driver's tells apart */
+  int64_t nccl_bytes; /* taken by NCCL, for a step of several ranks. Since 8 */
 } ckrt_device_report;
 /* Returns CKRT_INVALID_ARGUMENT on the CPU. Since 2. */
 CKRT_EXPORT ckrt_status ckrt_device(ckrt_session *session,
                                     ckrt_device_report *report);
+
+/* Says which device each rank has: "rank 0 on cuda:0 (NVIDIA ...) of HOST, rank
+ * 1 ..."; "" for a step of one process. Valid until the next call on this
+ * thread. Since 8. */
+CKRT_EXPORT const char *ckrt_rank_devices(ckrt_session *session);
 
 /* For code compiled with instrumentation (ckrt_call_done). check_finite: a
  * floating-point result with a NaN or infinity ends the step with

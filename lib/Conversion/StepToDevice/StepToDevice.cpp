@@ -14,6 +14,7 @@
 #include "../StepToLLVM/ManifestBuilder.h"
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Conversion/Kernels/Kernels.h"
+#include "ckopt/Runtime/DeviceCollectives.h"
 #include "ckopt/Support/ToldError.h"
 
 using namespace mlir;
@@ -38,6 +39,9 @@ private:
   LogicalResult lowerFunction(func::FuncOp function, int32_t index);
   LogicalResult lowerCall(KernelCallOp call, const ValueOffsets &offsets,
                           int32_t function);
+  void addRankLaunches(const KernelCode &code, int32_t primitive,
+                       const std::vector<runtime::LaunchPointer> &pointers,
+                       runtime::CallInfo &info);
 
   ModuleOp planned;
   const LowerDeviceOptions &options;
@@ -51,6 +55,12 @@ private:
 };
 
 } // namespace
+
+/// Returns whether ranks meet in the kernel, or it tells them apart.
+static bool isOfRanks(const KernelCode &code) {
+  return !code.primitiveArgs.empty() &&
+         runtime::isOfRanks(code.primitive.kind);
+}
 
 LogicalResult DeviceLowering::collectFunctions() {
   for (const std::string &name : options.functions) {
@@ -88,11 +98,12 @@ LogicalResult DeviceLowering::emitKernels() {
         failedAny = true;
         return;
       }
-      if (code->library) {
+      bool ofRanks = isOfRanks(*code);
+      if (code->library || ofRanks) {
         primitives[name] = int32_t(lowered.manifest.primitives.size());
         lowered.manifest.primitives.push_back(code->primitive);
       }
-      if (codegen.libraryWorkspace && !code->library &&
+      if (codegen.libraryWorkspace && !code->library && !ofRanks &&
           !code->primitiveArgs.empty())
         lowered.refusedPrimitives.push_back(
             {name.str(), runtime::describe(code->primitive),
@@ -132,6 +143,38 @@ void DeviceLowering::describeKernels() {
   }
 }
 
+/// Adds the launches of an op of several ranks: the runtime moves bytes, and
+/// between two such launches of a piece a kernel adds.
+void DeviceLowering::addRankLaunches(
+    const KernelCode &code, int32_t primitive,
+    const std::vector<runtime::LaunchPointer> &pointers,
+    runtime::CallInfo &info) {
+  auto move = [&](runtime::RankPhase phase, const runtime::SumPiece &piece) {
+    runtime::LaunchInfo launch;
+    launch.primitive = primitive;
+    for (unsigned argument : code.primitiveArgs)
+      launch.pointers.push_back(pointers[argument]);
+    launch.scalars = {int64_t(phase), piece.from, piece.count};
+    launch.scratchOffset = info.workspaceOffset;
+    info.launches.push_back(std::move(launch));
+  };
+  if (!runtime::isDeviceSum(code.primitive))
+    return move(runtime::RankPhase::Whole, {});
+  std::vector<runtime::SumPiece> pieces = runtime::sumPieces(code.primitive);
+  for (const runtime::SumPiece &piece : pieces) {
+    move(runtime::RankPhase::Exchange, piece);
+    runtime::LaunchInfo sum;
+    const KernelStage &stage = piece.width == pieces.front().width
+                                   ? code.stages.front()
+                                   : code.stages.back();
+    sum.kernel = entries.lookup(stage.symbol);
+    sum.pointers = pointers;
+    sum.scratchOffset = info.workspaceOffset;
+    info.launches.push_back(std::move(sum));
+    move(runtime::RankPhase::Spread, piece);
+  }
+}
+
 LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
                                         const ValueOffsets &offsets,
                                         int32_t function) {
@@ -148,7 +191,9 @@ LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
   for (auto [out, offset] : llvm::zip(call.getOuts(), *call.getOffsets()))
     pointers.push_back(
         {offset, getByteSize(cast<RankedTensorType>(out.getType()))});
-  int32_t primitive = code.library ? primitives.lookup(call.getCallee()) : -1;
+  bool ofRanks = isOfRanks(code);
+  int32_t primitive =
+      code.library || ofRanks ? primitives.lookup(call.getCallee()) : -1;
   runtime::CallInfo &info =
       recorder.add(call, primitive, function, lowered.manifest);
   if (code.library) {
@@ -158,6 +203,10 @@ LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
       launch.pointers.push_back(pointers[argument]);
     launch.scratchOffset = info.workspaceOffset;
     info.launches.push_back(std::move(launch));
+    return success();
+  }
+  if (ofRanks) {
+    addRankLaunches(code, primitive, pointers, info);
     return success();
   }
   for (const KernelStage &stage : code.stages) {

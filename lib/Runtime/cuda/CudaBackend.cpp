@@ -35,8 +35,29 @@ CudaBackend::CudaBackend(ckrt_program &program,
   this->options.lock_file = nullptr; // the caller owns the string
 }
 
+/// Settles which device a rank takes where nobody said it.
+ckrt_status CudaBackend::chooseDevice() {
+  if (options.device >= 0)
+    return CKRT_OK;
+  options.device = 0;
+  if (ranksOf(program.manifest) == 1)
+    return CKRT_OK;
+  std::string error;
+  bool tooOld = false;
+  const Driver *driver = Driver::open(error, tooOld);
+  if (!driver)
+    return fail(tooOld ? CKRT_DEVICE_TOO_OLD : CKRT_NO_DEVICE, error);
+  if (auto comm = NcclComm::current())
+    options.device = comm->ordinal();
+  else if (World *world = World::current())
+    options.device = rankDevice(*driver, *world, error);
+  return options.device < 0 ? fail(CKRT_NO_DEVICE, error) : CKRT_OK;
+}
+
 ckrt_status CudaBackend::create() {
-  ckrt_status status = CKRT_OK;
+  ckrt_status status = chooseDevice();
+  if (status != CKRT_OK)
+    return status;
   engine = Engine::create(program, options.device,
                           hasPattern() ? kTailBytes : 0, lockPath, status);
   if (!engine)
@@ -44,7 +65,9 @@ ckrt_status CudaBackend::create() {
   Current current(engine->driver(), engine->context());
   status = makeStreams();
   if (status == CKRT_OK)
-    status = runLibrariesOnce();
+    status = runLibrariesOnce(/*ofRanks=*/false);
+  if (status == CKRT_OK)
+    status = runLibrariesOnce(/*ofRanks=*/true);
   if (status == CKRT_OK && !options.one_by_one)
     status = captureAll();
   if (status == CKRT_OK && hasPattern()) {
@@ -88,7 +111,7 @@ void CudaBackend::release() {
     Current current(cuda, engine->context());
     for (Stream stream : {copyStream, stepStream})
       if (stream)
-        (void)cuda.streamSynchronize(stream);
+        (void)engine->wait(stream);
     for (GraphExec graph : graphs)
       if (graph)
         (void)cuda.graphExecDestroy(graph);
@@ -127,7 +150,7 @@ ckrt_status CudaBackend::download(char *to, int64_t offset, int64_t bytes) {
     result = cuda.memcpyDtoHAsync(to, engine->at(offset),
                                   static_cast<size_t>(bytes), copyStream);
   if (result == kSuccess)
-    result = cuda.streamSynchronize(copyStream);
+    result = engine->wait(copyStream);
   return result == kSuccess ? CKRT_OK
                             : broken("cannot read " + std::to_string(bytes) +
                                          " bytes of the arena",
@@ -143,7 +166,7 @@ ckrt_status CudaBackend::upload(int64_t offset, const char *from,
     result = cuda.memcpyHtoDAsync(engine->at(offset), from,
                                   static_cast<size_t>(bytes), copyStream);
   if (result == kSuccess)
-    result = cuda.streamSynchronize(copyStream);
+    result = engine->wait(copyStream);
   return result == kSuccess ? CKRT_OK
                             : broken("cannot write " + std::to_string(bytes) +
                                          " bytes of the arena",
@@ -159,7 +182,7 @@ ckrt_status CudaBackend::open(const TensorInfo &tensor, Access access,
   if (slot) {
     bytes = slot->bytes;
     // An earlier copy may still read the slot.
-    Result result = engine->driver().eventSynchronize(slot->copied);
+    Result result = engine->wait(slot->copied);
     if (result != kSuccess)
       return broken("cannot wait for the copy of '" + tensor.name + "'",
                     result);
@@ -201,9 +224,9 @@ ckrt_status CudaBackend::synchronize() {
     return repeatFailure();
   const Driver &cuda = engine->driver();
   Current current(cuda, engine->context());
-  Result result = cuda.streamSynchronize(stepStream);
+  Result result = engine->wait(stepStream);
   if (result == kSuccess)
-    result = cuda.streamSynchronize(copyStream);
+    result = engine->wait(copyStream);
   return result == kSuccess ? CKRT_OK : broken("the step failed", result);
 }
 
@@ -281,6 +304,10 @@ ckrt_status CudaBackend::allocations(ckrt_allocation_stats &) {
   return fail(CKRT_UNSUPPORTED,
               "ckrt_allocations: allocations are counted on the CPU alone; "
               "ckrt_device says what the driver took");
+}
+
+std::string CudaBackend::rankDevices() {
+  return engine && engine->ofRanks() ? engine->ofRanks()->devices() : "";
 }
 
 ckrt_status CudaBackend::deviceReport(ckrt_device_report &report) {

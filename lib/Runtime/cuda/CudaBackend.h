@@ -27,18 +27,24 @@ public:
   ckrt_status close(const TensorInfo &tensor, Access access) override;
   ckrt_status run(size_t function, CallChecker &checker) override;
   ckrt_status synchronize() override;
+  int64_t rank() const override {
+    World *world = World::current();
+    return world ? world->rank() : 0;
+  }
   char *arena() override { return nullptr; }
   bool hasPattern() const override { return options.pattern_fill != 0; }
   ckrt_status measure(int64_t &bytes) override;
   ckrt_status refill(const std::vector<ArenaRange> &keep,
                      uint64_t seed) override;
   ckrt_status allocations(ckrt_allocation_stats &stats) override;
+  std::string rankDevices() override;
   ckrt_status deviceReport(ckrt_device_report &report) override;
   ckrt_status timeLaunches(size_t function,
                            const LaunchTiming &timing) override;
 
 private:
   // In CudaBackend.cpp: construction, copies, checks.
+  ckrt_status chooseDevice();
   ckrt_status makeStreams();
   ckrt_status download(char *to, int64_t offset, int64_t bytes);
   ckrt_status upload(int64_t offset, const char *from, int64_t bytes);
@@ -52,7 +58,8 @@ private:
   void release();
 
   // In CudaSteps.cpp: graphs, single calls, failing kernels.
-  ckrt_status runLibrariesOnce();
+  bool isOfRanks(const LaunchInfo &launch) const;
+  ckrt_status runLibrariesOnce(bool ofRanks);
   ckrt_status captureAll();
   Result capture(size_t function, Graph &graph, std::string &what);
   ckrt_status replay(size_t function);

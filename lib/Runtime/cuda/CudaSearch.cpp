@@ -71,23 +71,17 @@ ckopt::runtime::findInFolders(const std::vector<std::string> &names,
   return "";
 }
 
-void ckopt::runtime::chooseCudaLibraries(const Manifest &manifest) {
-  bool blasLt = false, cudnn = false;
-  for (const CallInfo &call : manifest.calls)
-    for (const LaunchInfo &launch : call.launches)
-      if (launch.primitive >= 0)
-        (manifest.primitives[static_cast<size_t>(launch.primitive)].kind ==
-                 PrimitiveKind::MatMul
-             ? blasLt
-             : cudnn) = true;
-  struct Wanted {
-    bool needed;
-    const char *variable;
-    std::vector<std::string> names;
-  };
-  const Wanted all[] = {
-      {blasLt, "CKOPT_CUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"}},
-      {cudnn, "CKOPT_CUDNN", {"libcudnn.so.9"}}};
+namespace {
+struct Wanted {
+  bool needed;
+  const char *variable;
+  std::vector<std::string> names;
+};
+} // namespace
+
+/// Sets the variables of libraries that are needed and that only a search
+/// finds.
+static void choose(const std::vector<Wanted> &all) {
   std::vector<std::string> folders;
   bool asked = false;
   for (const Wanted &wanted : all) {
@@ -107,4 +101,26 @@ void ckopt::runtime::chooseCudaLibraries(const Manifest &manifest) {
     if (!path.empty())
       (void)setenv(wanted.variable, path.c_str(), 1);
   }
+}
+
+static Wanted ncclIf(bool needed) {
+  return {needed, "CKOPT_NCCL", {"libnccl.so.2"}};
+}
+
+void ckopt::runtime::chooseNccl() { choose({ncclIf(true)}); }
+
+void ckopt::runtime::chooseCudaLibraries(const Manifest &manifest) {
+  bool blasLt = false, cudnn = false, nccl = false;
+  for (const CallInfo &call : manifest.calls)
+    for (const LaunchInfo &launch : call.launches)
+      if (launch.primitive >= 0) {
+        PrimitiveKind kind =
+            manifest.primitives[static_cast<size_t>(launch.primitive)].kind;
+        (kind == PrimitiveKind::MatMul ? blasLt
+         : isOfRanks(kind)             ? nccl
+                                       : cudnn) = true;
+      }
+  choose({{blasLt, "CKOPT_CUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"}},
+          {cudnn, "CKOPT_CUDNN", {"libcudnn.so.9"}},
+          ncclIf(nccl)});
 }

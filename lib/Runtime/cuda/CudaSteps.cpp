@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
@@ -46,20 +47,28 @@ std::string CudaBackend::describe(const LaunchInfo &launch,
 // Graphs
 //===----------------------------------------------------------------------===//
 
+bool CudaBackend::isOfRanks(const LaunchInfo &launch) const {
+  return launch.primitive >= 0 &&
+         runtime::isOfRanks(
+             program.manifest.primitives[static_cast<size_t>(launch.primitive)]
+                 .kind);
+}
+
 /// Runs each primitive once without capturing it: the first call of an
 /// algorithm may load kernels and allocate, which can end a capture, and this
 /// memory counts as the library's, not the graph's. The arena holds no values
 /// yet, so nothing is overwritten.
-ckrt_status CudaBackend::runLibrariesOnce() {
-  const Driver &cuda = engine->driver();
+ckrt_status CudaBackend::runLibrariesOnce(bool ofRanks) {
   const Manifest &m = program.manifest;
-  std::vector<bool> ran(m.primitives.size());
+  // An op of several ranks runs once for each of its phases, on all ranks.
+  std::set<std::pair<int32_t, int64_t>> ran;
   int64_t before = engine->freeBytes();
   for (const CallInfo &call : m.calls)
     for (const LaunchInfo &launch : call.launches) {
-      if (launch.primitive < 0 || ran[static_cast<size_t>(launch.primitive)])
+      if (launch.primitive < 0 || isOfRanks(launch) != ofRanks ||
+          !ran.insert({launch.primitive, ofRanks ? launch.scalars[0] : 0})
+               .second)
         continue;
-      ran[static_cast<size_t>(launch.primitive)] = true;
       Result result = engine->launch(launch, stepStream);
       if (result != kSuccess) {
         ckrt_status status =
@@ -71,12 +80,13 @@ ckrt_status CudaBackend::runLibrariesOnce() {
                                            std::to_string(left) +
                                            " bytes of the device are free)");
       }
-      result = cuda.streamSynchronize(stepStream);
+      result = engine->wait(stepStream);
       if (result != kSuccess)
         return engine->failed(describe(launch, call), result);
     }
   int64_t taken = engine->taken(before);
-  int64_t &bytes = engine->report.library_bytes;
+  int64_t &bytes = ofRanks ? engine->report.nccl_bytes
+                           : engine->report.library_bytes;
   bytes = bytes < 0 || taken < 0 ? -1 : bytes + taken;
   return CKRT_OK;
 }
@@ -149,6 +159,8 @@ ckrt_status CudaBackend::run(size_t function, CallChecker &checker) {
   ckrt_status status = options.one_by_one || checker.active()
                            ? runOneByOne(function, checker)
                            : replay(function);
+  if (status == CKRT_OK && engine->ofRanks())
+    engine->ofRanks()->record(function);
   if (status == CKRT_OK && hasPattern())
     status = checkTail(program.manifest.functions[function].name);
   return status;
@@ -183,7 +195,7 @@ ckrt_status CudaBackend::runOneByOne(size_t function, CallChecker &checker) {
     for (const LaunchInfo &launch : call.launches) {
       result = engine->launch(launch, stepStream);
       if (result == kSuccess)
-        result = cuda.streamSynchronize(stepStream);
+        result = engine->wait(stepStream);
       if (result != kSuccess) {
         lastFunction = -1; // no longer needed: the call is known
         return broken(describe(launch, call), result);
@@ -250,9 +262,11 @@ std::string CudaBackend::findFailingKernel() {
                                       : program.data + t.dataOffsetOf(rank()),
                                  static_cast<size_t>(t.bytes))});
   }
-  release(); // there may not be memory for two arenas
   const std::string advice =
       "run it with --one-by-one to see which kernel it was";
+  if (engine->ofRanks()) // the others do not run it once more
+    return advice;
+  release(); // there may not be memory for two arenas
   ckrt_status status = CKRT_OK;
   auto searcher = Engine::create(program, options.device, 0, lockPath, status);
   if (!searcher)

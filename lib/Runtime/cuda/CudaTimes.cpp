@@ -80,7 +80,7 @@ Result CudaBackend::timeOne(const LaunchInfo &launch,
     if (result == kSuccess)
       result = cuda.eventRecord(made.end, stepStream);
     if (result == kSuccess)
-      result = cuda.eventSynchronize(made.end);
+      result = engine->wait(made.end);
     if (result == kSuccess)
       result = cuda.eventElapsedTime(&milliseconds, made.start, made.end);
     if (replay > 0) // the first one warms up

@@ -33,6 +33,7 @@ using GraphExec = struct GraphExecOpaque *;
 /// The results that the runtime distinguishes.
 enum : Result {
   kSuccess = 0,
+  kInvalidValue = 1,
   kOutOfMemory = 2,
   kDeinitialized = 4,
   kStubLibrary = 34,
@@ -49,6 +50,7 @@ enum : Result {
   kJitCompilationDisabled = 223,
   kContained = 226,
   kNotFound = 500,
+  kNotReady = 600, // work is under way: no failure
   kIllegalAddress = 700,
   kLaunchOutOfResources = 701,
   kLaunchTimeout = 702,

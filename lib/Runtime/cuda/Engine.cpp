@@ -37,6 +37,8 @@ ckrt_status ckopt::runtime::cuda::statusOf(Result result) {
     return CKRT_DEVICE_CODE;
   case kLibraryFailed:
     return CKRT_NO_LIBRARY;
+  case kRankFailed:
+    return CKRT_RANK;
   case kDeinitialized:
   case kDeviceUnavailable:
   case kEccUncorrectable:
@@ -64,10 +66,14 @@ std::string Engine::name() const {
 }
 
 std::string Engine::text(Result result) const {
-  return result == kLibraryFailed ? libraryError : cuda.text(result);
+  return result == kLibraryFailed ? libraryError
+         : result == kRankFailed  ? rankError
+                                  : cuda.text(result);
 }
 
 ckrt_status Engine::failed(const std::string &what, Result result) const {
+  if (result == kRankFailed) // the message is about another process
+    return fail(CKRT_RANK, rankError);
   return fail(statusOf(result), name() + ": " + what + ": " + text(result));
 }
 
@@ -296,6 +302,11 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
       engine->libraries->create(program.manifest, lockPath, engine->report);
   engine->report.library_bytes = engine->taken(before);
   if (status == CKRT_OK)
+    status = Collectives::create(program.manifest, *driver, engine->report,
+                                 engine->collectives);
+  if (engine->collectives && status == CKRT_OK)
+    engine->report.nccl_bytes = engine->collectives->connection().bytes();
+  if (status == CKRT_OK)
     status = engine->loadCode(program.deviceCode);
   if (status == CKRT_OK)
     status = engine->allocate();
@@ -309,6 +320,7 @@ Engine::~Engine() {
     // Failures are ignored here: a lost device frees nothing.
     Current current(cuda, ownContext);
     libraries.reset();
+    collectives.reset();
     if (arena)
       (void)cuda.memFree(arena);
     if (module)
@@ -320,7 +332,32 @@ Engine::~Engine() {
     (void)cuda.ctxDestroy(ownContext);
 }
 
+Result Engine::wait(Stream stream) {
+  if (!collectives)
+    return cuda.streamSynchronize(stream);
+  Result result = kSuccess;
+  return collectives->connection().wait([&] { return cuda.streamQuery(stream); },
+                                        result, rankError)
+             ? result
+             : kRankFailed;
+}
+
+Result Engine::wait(Event event) {
+  if (!collectives)
+    return cuda.eventSynchronize(event);
+  Result result = kSuccess;
+  return collectives->connection().wait([&] { return cuda.eventQuery(event); },
+                                        result, rankError)
+             ? result
+             : kRankFailed;
+}
+
 Result Engine::launch(const LaunchInfo &launch, Stream stream) {
+  if (launch.primitive >= 0 &&
+      isOfRanks(manifest.primitives[launch.primitive].kind))
+    return collectives
+               ? collectives->enqueue(launch, at(0), stream, rankError)
+               : kInvalidValue;
   if (launch.primitive >= 0) {
     Places places = {};
     for (size_t i = 0; i < 3; ++i)

@@ -11,6 +11,7 @@
 #ifndef CKOPT_LIB_RUNTIME_CUDA_ENGINE_H
 #define CKOPT_LIB_RUNTIME_CUDA_ENGINE_H
 
+#include "Collectives.h"
 #include "Libraries.h"
 
 namespace ckopt::runtime::cuda {
@@ -18,6 +19,8 @@ namespace ckopt::runtime::cuda {
 /// The result of a launch that a library refused; not one of the driver's
 /// numbers.
 inline constexpr Result kLibraryFailed = -1;
+/// The result of work that another rank does not take part in.
+inline constexpr Result kRankFailed = -2;
 
 /// Converts a driver's result, or kLibraryFailed, to a status.
 ckrt_status statusOf(Result result);
@@ -73,6 +76,13 @@ public:
   /// Puts one launch into the stream. The context must be current.
   Result launch(const LaunchInfo &launch, Stream stream);
 
+  /// Wait for a stream's work, or for an event. Where ranks meet in it, one that
+  /// has gone is a failure instead of no end.
+  Result wait(Stream stream);
+  Result wait(Event event);
+  /// The ops of several ranks; null for a step of one process.
+  const Collectives *ofRanks() const { return collectives.get(); }
+
   /// Returns "cuda:0 (NVIDIA H100 80GB HBM3)", for example.
   std::string name() const;
   /// Returns the driver's text of a result, or that of the library that refused
@@ -108,6 +118,8 @@ private:
   Module module = nullptr;
   std::unique_ptr<Libraries> libraries;
   std::string libraryError; ///< of the last launch that a library refused
+  std::unique_ptr<Collectives> collectives;
+  std::string rankError; ///< why ranks cannot go on
   std::vector<Function> functions; ///< by kernel
   DevicePointer arena = 0;
   int64_t used = 0, tail = 0;

@@ -153,7 +153,9 @@ ckrt_status Libraries::create(const Manifest &manifest,
   std::vector<int64_t> workspaces(manifest.primitives.size(), -1);
   for (const CallInfo &call : manifest.calls)
     for (const LaunchInfo &launch : call.launches)
-      if (launch.primitive >= 0) {
+      if (launch.primitive >= 0 &&
+          !isOfRanks(
+              manifest.primitives[static_cast<size_t>(launch.primitive)].kind)) {
         int64_t &least = workspaces[static_cast<size_t>(launch.primitive)];
         least = least < 0 ? call.workspaceBytes
                           : std::min(least, call.workspaceBytes);

@@ -16,7 +16,7 @@
 
 namespace ckopt::runtime {
 
-struct Engine {
+struct MessageEngine {
   uint32_t version;
   /// Meets the other processes; MPI may be in use by others already.
   const char *(*start)(int32_t &rank, int32_t &size);
@@ -33,9 +33,12 @@ struct Engine {
   bool (*alive)();
   void (*abort)(int code);
   void (*finish)();
+  /// Whether the last messages say that a rank leaves; else its process's end
+  /// does.
+  bool saysFarewell;
 };
 
-inline constexpr uint32_t kEngineVersion = 2;
+inline constexpr uint32_t kEngineVersion = 3;
 /// Why a message from a rank that closed its world does not come.
 inline constexpr const char kHasLeft[] =
     "has left the run; its own message says why, if it had a reason";
@@ -50,6 +53,6 @@ inline constexpr const char *kEngineSymbol = "ckopt_engine";
 
 } // namespace ckopt::runtime
 
-extern "C" CKRT_EXPORT const ckopt::runtime::Engine ckopt_engine;
+extern "C" CKRT_EXPORT const ckopt::runtime::MessageEngine ckopt_engine;
 
 #endif // CKOPT_LIB_RUNTIME_MPI_ENGINE_H

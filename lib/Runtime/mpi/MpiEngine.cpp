@@ -159,5 +159,5 @@ void finish() {
 
 } // namespace
 
-const Engine ckopt_engine = {kEngineVersion, start, send,     receive, test,
-                             cancel,         alive, abortAll, finish};
+const MessageEngine ckopt_engine = {kEngineVersion, start, send,     receive, test,
+                             cancel,         alive, abortAll, finish, /*saysFarewell=*/true};

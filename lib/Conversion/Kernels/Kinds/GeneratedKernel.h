@@ -95,6 +95,10 @@ makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeDeviceContraction(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
+/// Makes an op of several ranks: its sums are launches.
+std::unique_ptr<GeneratedKernel>
+makeDeviceCollective(mlir::func::FuncOp kernel, const CodegenOptions &options);
+
 /// Sets code.primitive and code.primitiveArgs from a library kernel's one op.
 mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
                                       const CodegenOptions &options,

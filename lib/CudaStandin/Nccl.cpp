@@ -1,0 +1,503 @@
+//===- Nccl.cpp - the stand-in's NCCL -------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A stand-in for NCCL between processes of one machine: every two ranks of a
+// communicator are connected by a socket, and groups of sends and receives
+// really exchange the bytes, when the stream that holds them runs. It is
+// stricter than NCCL: a send ends when the other rank has taken the bytes, a
+// message must have the count and the type of its receive, groups of one
+// communicator run in the order of their calls whatever their streams, and two
+// ranks cannot have one device. What a correct program never does is logged as
+// VIOLATION; what waits for a rank that has gone never ends, as on a device,
+// until ncclCommAbort: ncclCommGetAsyncError says so.
+//
+// Bytes on a socket: frames of a header and, for data, the bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "../Runtime/cuda/Nccl.h"
+#include "Machine.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace standin;
+
+#define STANDIN extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+enum : int {
+  kSystemError = 2,
+  kInvalidArgument = 4,
+  kInvalidUsage = 5,
+};
+
+constexpr int64_t kTypeBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+
+struct Header {
+  uint32_t magic = 0x4E43434C;
+  uint32_t type = 0;  ///< of elements; kTaken: an answer
+  uint64_t count = 0; ///< elements
+};
+constexpr uint32_t kTaken = 1000;
+
+/// What two ranks tell each other first.
+struct Hello {
+  int32_t rank = 0, ranks = 0, device = 0;
+};
+
+/// The connection to another rank.
+struct Peer {
+  int fd = -1;
+  bool gone = false;
+  std::string out, in;        ///< bytes to be sent, and received so far
+  std::deque<std::pair<Header, std::string>> messages;
+  int64_t taken = 0;          ///< answers that nobody waited for yet
+
+  void progress();
+};
+
+void Peer::progress() {
+  while (!out.empty() && !gone) {
+    ssize_t sent = ::send(fd, out.data(), out.size(), MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+      break;
+    if (sent < 0)
+      gone = true;
+    else
+      out.erase(0, static_cast<size_t>(sent));
+  }
+  char block[1 << 16];
+  for (;;) {
+    ssize_t got = ::recv(fd, block, sizeof(block), 0);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got == 0 || (got < 0 && errno != EAGAIN))
+      gone = true;
+    if (got <= 0)
+      break;
+    in.append(block, static_cast<size_t>(got));
+  }
+  for (Header header; in.size() >= sizeof(header);) {
+    std::memcpy(&header, in.data(), sizeof(header));
+    size_t bytes =
+        header.type == kTaken
+            ? 0
+            : header.count * static_cast<size_t>(kTypeBytes[header.type]);
+    if (in.size() < sizeof(header) + bytes)
+      break;
+    if (header.type == kTaken)
+      ++taken;
+    else
+      messages.push_back({header, in.substr(sizeof(header), bytes)});
+    in.erase(0, sizeof(header) + bytes);
+  }
+}
+
+struct Comm {
+  int rank = 0, ranks = 1;
+  Context context = nullptr;
+  std::vector<Peer> peers;
+  bool aborted = false, waits = false;
+  int failure = 0;
+  /// Groups so far, by the order of their calls, and how many have ended; the
+  /// streams that hold those which have not.
+  uint64_t begun = 0, ended = 0;
+  std::map<uint64_t, Stream> holders;
+};
+
+struct Op {
+  bool sends;
+  uint64_t at;
+  uint64_t count;
+  uint32_t type;
+  int peer;
+};
+
+std::list<std::unique_ptr<Comm>> comms; ///< under the machine's mutex
+thread_local int depth = 0;
+thread_local std::map<std::pair<Comm *, Stream>, std::vector<Op>> opened;
+
+/// One execution of a group.
+struct Group {
+  Comm *comm;
+  Stream stream;
+  std::vector<Op> ops;
+  uint64_t ticket;
+  bool started = false;
+  std::vector<bool> received;
+
+  Result poll();
+  void start();
+  bool receive(size_t i);
+};
+
+void Group::start() {
+  started = true;
+  std::string line = "execute ncclGroup";
+  for (const Op &op : ops)
+    line += (op.sends ? " send" : " recv") + std::to_string(op.peer) + ":" +
+            std::to_string(op.count) + "@" + Machine::get().place(op.at);
+  Machine::get().log(line);
+  received.assign(ops.size(), false);
+  for (const Op &op : ops) {
+    if (!op.sends)
+      continue;
+    Header header;
+    header.type = op.type;
+    header.count = op.count;
+    std::string &out = comm->peers[static_cast<size_t>(op.peer)].out;
+    out.append(reinterpret_cast<const char *>(&header), sizeof(header));
+    out.append(reinterpret_cast<const char *>(op.at),
+               op.count * static_cast<size_t>(kTypeBytes[op.type]));
+  }
+}
+
+/// Takes the message of a receive; false: it has not come.
+bool Group::receive(size_t i) {
+  const Op &op = ops[i];
+  Peer &peer = comm->peers[static_cast<size_t>(op.peer)];
+  if (peer.messages.empty())
+    return false;
+  auto [header, bytes] = std::move(peer.messages.front());
+  peer.messages.pop_front();
+  if (header.type != op.type || header.count != op.count) {
+    (void)Machine::get().violation(
+        "rank " + std::to_string(op.peer) + " sends " +
+        std::to_string(header.count) + " elements of type " +
+        std::to_string(header.type) + " to a receive of " +
+        std::to_string(op.count) + " of type " + std::to_string(op.type));
+    comm->failure = kInvalidUsage;
+  } else {
+    std::memcpy(reinterpret_cast<void *>(op.at), bytes.data(), bytes.size());
+  }
+  Header answer;
+  answer.type = kTaken;
+  peer.out.append(reinterpret_cast<const char *>(&answer), sizeof(answer));
+  peer.progress();
+  return true;
+}
+
+Result Group::poll() {
+  if (comm->aborted)
+    return kSuccess;
+  if (comm->failure)
+    return kNotReady; // the device waits for ever
+  if (comm->ended != ticket) {
+    // Groups of one communicator run in order, on whatever streams they are.
+    Stream before = comm->holders.begin()->second;
+    if (before == stream)
+      return kNotReady;
+    Result result = Machine::get().drain(before, before->queued);
+    if (comm->ended != ticket)
+      return result == kSuccess ? kNotReady : result;
+  }
+  if (!started)
+    start();
+  bool done = true;
+  for (Peer &peer : comm->peers)
+    if (peer.fd >= 0)
+      peer.progress();
+  std::vector<bool> blocked(comm->peers.size());
+  std::vector<int64_t> sent(comm->peers.size());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    auto peer = static_cast<size_t>(ops[i].peer);
+    if (ops[i].sends) {
+      ++sent[peer];
+      continue;
+    }
+    if (!received[i] && !blocked[peer])
+      received[i] = receive(i);
+    blocked[peer] = blocked[peer] || !received[i];
+    done = done && received[i];
+  }
+  comm->waits = true;
+  for (size_t peer = 0; peer < comm->peers.size(); ++peer) {
+    done = done && comm->peers[peer].taken >= sent[peer];
+    if (comm->peers[peer].gone && !done)
+      comm->failure = kNcclRemoteError;
+  }
+  if (!done || comm->failure)
+    return kNotReady;
+  for (size_t peer = 0; peer < comm->peers.size(); ++peer)
+    comm->peers[peer].taken -= sent[peer];
+  comm->waits = false;
+  ++comm->ended;
+  comm->holders.erase(ticket);
+  return kSuccess;
+}
+
+std::string nameOf(const NcclId &id, int rank) {
+  return std::string(id.internal) + "-" + std::to_string(rank);
+}
+
+sockaddr_un addressOf(const std::string &name, socklen_t &length) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  // An abstract name, which ends with its process.
+  std::memcpy(address.sun_path + 1, name.data(),
+              std::min(name.size(), sizeof(address.sun_path) - 1));
+  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                  name.size());
+  return address;
+}
+
+bool transferAll(int fd, void *data, size_t bytes, bool sends) {
+  auto *at = static_cast<char *>(data);
+  while (bytes > 0) {
+    ssize_t count = sends ? ::send(fd, at, bytes, MSG_NOSIGNAL)
+                          : ::recv(fd, at, bytes, 0);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return false;
+    at += count;
+    bytes -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+/// Returns a socket to a rank that listens already or will do so.
+int dial(const NcclId &id, int rank) {
+  socklen_t length = 0;
+  sockaddr_un address = addressOf(nameOf(id, rank), length);
+  for (;;) {
+    int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(fd, reinterpret_cast<sockaddr *>(&address), length) == 0)
+      return fd;
+    ::close(fd);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Connects this rank with all others, which do the same. Returns NCCL's
+/// result.
+int connectAll(Comm &comm, const NcclId &id, int device) {
+  socklen_t length = 0;
+  sockaddr_un address = addressOf(nameOf(id, comm.rank), length);
+  int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (::bind(listener, reinterpret_cast<sockaddr *>(&address), length) != 0 ||
+      ::listen(listener, comm.ranks) != 0) {
+    ::close(listener);
+    return kInvalidUsage; // this rank is there already
+  }
+  int result = 0;
+  comm.peers.resize(static_cast<size_t>(comm.ranks));
+  for (int i = 0; i + 1 < comm.ranks && !result; ++i) {
+    int fd = i < comm.rank
+                 ? dial(id, i)
+                 : ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    Hello own = {comm.rank, comm.ranks, device}, other;
+    if (!transferAll(fd, &own, sizeof(own), true) ||
+        !transferAll(fd, &other, sizeof(other), false)) {
+      result = kNcclRemoteError;
+      break;
+    }
+    if (other.ranks != comm.ranks || other.device == device)
+      result = kInvalidUsage;
+    ::fcntl(fd, F_SETFL, O_NONBLOCK);
+    comm.peers[static_cast<size_t>(other.rank)].fd = fd;
+  }
+  ::close(listener);
+  return result;
+}
+
+int checkComm(Machine &machine, Comm *comm, const char *call) {
+  if (Machine::live(comms, comm) && !comm->aborted)
+    return 0;
+  (void)machine.violation(std::string(call) + " of a communicator that is none");
+  return kInvalidArgument;
+}
+
+int addOp(bool sends, uint64_t at, size_t count, int type, int peer, void *of,
+          Stream stream) {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  auto *comm = static_cast<Comm *>(of);
+  const char *call = sends ? "ncclSend" : "ncclRecv";
+  if (machine.enter(call, machine.place(at) + " " + std::to_string(count) +
+                              " " + std::to_string(type) + " " +
+                              std::to_string(peer)))
+    return 1;
+  if (int wrong = checkComm(machine, comm, call))
+    return wrong;
+  auto refuse = [&](const std::string &text) {
+    (void)machine.violation(std::string(call) + ": " + text);
+    return int(kInvalidArgument);
+  };
+  if (type < 0 || type > 9)
+    return refuse("unknown type of elements");
+  if (peer < 0 || peer >= comm->ranks || peer == comm->rank)
+    return refuse("no other rank " + std::to_string(peer));
+  if (count == 0 ||
+      !machine.deviceBlock(at, count * static_cast<size_t>(kTypeBytes[type])))
+    return refuse("bytes outside of live memory");
+  if (!Machine::live(machine.streams, stream) ||
+      stream->context != comm->context)
+    return refuse("a stream that is none of the communicator's device");
+  if (depth == 0)
+    return refuse("outside of a group");
+  opened[{comm, stream}].push_back(
+      {sends, at, count, static_cast<uint32_t>(type), peer});
+  return 0;
+}
+
+} // namespace
+
+STANDIN int ncclGetVersion(int *version) {
+  *version = 22105;
+  return 0;
+}
+
+STANDIN int ncclGetUniqueId(NcclId *id) {
+  Machine::get().log("ncclGetUniqueId");
+  unsigned char random[12] = {};
+  if (std::FILE *file = std::fopen("/dev/urandom", "rb")) {
+    (void)!std::fread(random, 1, sizeof(random), file);
+    std::fclose(file);
+  }
+  *id = {};
+  size_t at = size_t(std::snprintf(id->internal, 32, "ckopt-standin-"));
+  for (unsigned char byte : random)
+    at += size_t(std::snprintf(id->internal + at, 3, "%02x", byte));
+  return 0;
+}
+
+STANDIN int ncclCommInitRank(void **made, int ranks, NcclId id, int rank) {
+  Machine &machine = Machine::get();
+  auto comm = std::make_unique<Comm>();
+  int device = -1;
+  {
+    std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+    if (machine.enter("ncclCommInitRank",
+                      std::to_string(ranks) + " " + std::to_string(rank)))
+      return 1;
+    for (const auto &[ordinal, primary] : machine.primaries)
+      if (primary.first == machine.current())
+        device = machine.visible[static_cast<size_t>(ordinal)];
+    comm->context = machine.current();
+  }
+  if (device < 0) {
+    (void)machine.violation("ncclCommInitRank without a primary context");
+    return kInvalidUsage;
+  }
+  if (ranks < 1 || rank < 0 || rank >= ranks ||
+      std::strncmp(id.internal, "ckopt-standin-", 14) != 0)
+    return kInvalidArgument;
+  comm->rank = rank;
+  comm->ranks = ranks;
+  if (int result = connectAll(*comm, id, device))
+    return result;
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  *made = comm.get();
+  comms.push_back(std::move(comm));
+  return 0;
+}
+
+static int endComm(void *of, bool aborts) {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  const char *call = aborts ? "ncclCommAbort" : "ncclCommDestroy";
+  machine.log(call);
+  auto *comm = static_cast<Comm *>(of);
+  if (int wrong = checkComm(machine, comm, call))
+    return wrong;
+  if (!aborts && comm->begun != comm->ended)
+    (void)machine.violation("a communicator goes while it has work");
+  for (Peer &peer : comm->peers)
+    if (peer.fd >= 0) {
+      peer.progress();
+      ::close(peer.fd);
+      peer.fd = -1;
+    }
+  // Graphs may still hold its groups.
+  comm->aborted = true;
+  return 0;
+}
+
+STANDIN int ncclCommDestroy(void *comm) { return endComm(comm, false); }
+STANDIN int ncclCommAbort(void *comm) { return endComm(comm, true); }
+
+STANDIN int ncclCommGetAsyncError(void *of, int *code) {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  auto *comm = static_cast<Comm *>(of);
+  if (int wrong = checkComm(machine, comm, "ncclCommGetAsyncError"))
+    return wrong;
+  *code = comm->failure;
+  return 0;
+}
+
+STANDIN const char *ncclGetErrorString(int code) {
+  switch (code) {
+  case 0:
+    return "no error";
+  case kInvalidArgument:
+    return "invalid argument";
+  case kInvalidUsage:
+    return "invalid usage";
+  case kNcclRemoteError:
+    return "remote process exited or there was a network error";
+  default:
+    return "an error of the stand-in";
+  }
+}
+
+STANDIN int ncclGroupStart() {
+  ++depth;
+  return 0;
+}
+
+STANDIN int ncclGroupEnd() {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  if (depth == 0) {
+    (void)machine.violation("ncclGroupEnd without ncclGroupStart");
+    return kInvalidUsage;
+  }
+  if (--depth > 0)
+    return 0;
+  auto groups = std::move(opened);
+  opened.clear();
+  if (machine.enter("ncclGroupEnd", ""))
+    return 1;
+  for (auto &[of, ops] : groups) {
+    auto [comm, stream] = of;
+    Launch launch;
+    launch.name = "ncclGroup";
+    std::set<int> peers;
+    for (const Op &op : ops)
+      peers.insert(op.peer);
+    for (int peer : peers)
+      launch.shape += " " + std::to_string(peer);
+    launch.begin = [comm = comm, stream = stream, ops = std::move(ops)] {
+      auto group =
+          std::make_shared<Group>(Group{comm, stream, ops, comm->begun++, false, {}});
+      comm->holders[group->ticket] = stream;
+      return [group] { return group->poll(); };
+    };
+    if (machine.enqueue(stream, std::move(launch)))
+      return 1;
+  }
+  return 0;
+}
+
+STANDIN int ncclSend(const void *from, size_t count, int type, int peer,
+                     void *comm, Stream stream) {
+  return addOp(true, reinterpret_cast<uint64_t>(from), count, type, peer, comm,
+               stream);
+}
+
+STANDIN int ncclRecv(void *to, size_t count, int type, int peer, void *comm,
+                     Stream stream) {
+  return addOp(false, reinterpret_cast<uint64_t>(to), count, type, peer, comm,
+               stream);
+}
