@@ -6,6 +6,7 @@
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <cmath>
@@ -15,6 +16,7 @@ namespace ckopt {
 #define GEN_PASS_DEF_AUTODIFFPASS
 #define GEN_PASS_DEF_DISTRIBUTEPASS
 #define GEN_PASS_DEF_OPTIMIZERPASS
+#define GEN_PASS_DEF_SETTLEBATCHNUMBERSPASS
 #define GEN_PASS_DEF_SHARELOSSPASS
 #include "ckopt/Autodiff/Passes.h.inc"
 } // namespace ckopt
@@ -127,6 +129,15 @@ struct Distribute : ckopt::impl::DistributePassBase<Distribute> {
     options.syncNorms = syncNorms;
     if (!found || failed(distribute(found, options)))
       signalPassFailure();
+  }
+};
+
+struct SettleBatchNumbers
+    : ckopt::impl::SettleBatchNumbersPassBase<SettleBatchNumbers> {
+  using SettleBatchNumbersPassBase::SettleBatchNumbersPassBase;
+  void runOnOperation() override {
+    for (auto found : getOperation().getOps<func::FuncOp>())
+      settleBatchNumbers(found, found.getName() != evaluation);
   }
 };
 

@@ -225,6 +225,7 @@ llvm::Error Compilation::importModel() {
            "stored in " +
            type);
   noteProducts();
+  opts.import.parts = opts.step.ranks;
   auto model = onnx_frontend::importModel(opts.model, opts.import, *context);
   if (!model)
     return model.takeError();

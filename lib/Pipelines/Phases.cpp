@@ -65,6 +65,8 @@ static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
     passes.addPass(createAttachLossPass(loss));
   if (options.evaluation)
     passes.addPass(createMakeEvalPass());
+  if (!alone)
+    passes.addPass(createSettleBatchNumbersPass());
   if (attaches && options.evaluateLoss && !alone && options.evaluation)
     passes.addPass(createAttachLossPass(loss, "eval"));
   loss.ranks = options.ranks;

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Reference/Folding.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
 #include "ckopt/Reference/Interpreter.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Interfaces/FoldInterfaces.h"
@@ -43,6 +44,8 @@ struct ReferenceFold : DialectFoldInterface {
   LogicalResult fold(Operation *op, ArrayRef<Attribute> operands,
                      SmallVectorImpl<OpFoldResult> &results) const override {
     auto model = dyn_cast<ReferenceOpInterface>(op);
+    if (op->hasAttr(kWholeBatchAttr)) // has another value in training
+      return failure();
     if (!model || !model.isFoldable() || op->getNumResults() == 0)
       return failure();
     // An iota costs a kernel nothing, so only shape arithmetic gains from its

@@ -118,6 +118,19 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 
+def SettleBatchNumbersPass : Pass<"settle-batch-numbers", "::mlir::ModuleOp"> {
+  let summary = "Gives numbers that depend on the batch's size their value";
+  let description = [{
+    A `ckopt.pin` with `ckopt.whole_batch` is a number that a rank's part of a batch has and the
+    whole batch has otherwise. It becomes the whole batch's in training, where ranks work together,
+    and the part's in the evaluation function, which is a rank's own.
+  }];
+  let options = [
+    Option<"evaluation", "evaluation", "std::string", "\"eval\"", "The function of one rank">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 def ShareLossPass : Pass<"share-loss", "::mlir::ModuleOp"> {
   let summary = "Makes the loss that a model computes a rank's share of the batch's";
   let description = [{

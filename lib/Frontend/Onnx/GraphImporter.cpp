@@ -454,6 +454,11 @@ LogicalResult GraphImporter::run() {
   if (failed || mlir::failed(collectResults()))
     return failure();
   recordShapes(); // before dead values are removed
+  recordConstants();
+  if (wholeConstants && mlir::failed(addWholeNumbers())) {
+    sawUnsupported = true;
+    return failure();
+  }
   settleUpdates();
   SmallVector<Value> returned;
   for (auto &[name, value] : results)

@@ -22,6 +22,7 @@ namespace ckopt::onnx_frontend {
 
 class NodeImporter;
 using Sequence = llvm::SmallVector<mlir::Value>;
+using ConstantsByName = llvm::StringMap<mlir::DenseElementsAttr>;
 
 /// A data input with its shape fixed.
 struct DataInput {
@@ -55,6 +56,10 @@ public:
 
   /// Shapes of all values by ONNX name, filled in by `run`.
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
+  /// Values of all constants by ONNX name, filled in by `run`.
+  ConstantsByName constants;
+  /// Those with the whole batch, if this one is a part of it (not owned).
+  const ConstantsByName *wholeConstants = nullptr;
   /// Set if some node needs an unsupported feature (rather than being wrong).
   bool sawUnsupported = false;
   /// Graph inputs whose values nodes need at compile time.
@@ -142,6 +147,9 @@ private:
   bool areOperandsReady(NodeImporter &importer);
   void use(const Node &node);
   void recordShapes();
+  /// In WholeBatch.cpp: numbers that depend on the batch's size.
+  void recordConstants();
+  mlir::LogicalResult addWholeNumbers();
   mlir::LogicalResult collectResults();
   void setDictionaries();
   /// In Finish.cpp: dead code, large constants, unused weights.

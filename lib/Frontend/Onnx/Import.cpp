@@ -29,6 +29,8 @@ public:
 
   llvm::Expected<ImportedModel> run();
 
+  ConstantsByName constants; ///< of the graph, once it is imported
+
 private:
   llvm::Error checkOpsets() const;
   llvm::Error takeConstants();
@@ -44,6 +46,7 @@ private:
   llvm::Expected<ImportedModel> import(BatchScaling *scaling,
                                        BatchScaling::Shapes *shapes);
   void addRemarks(ImportedModel &result) const;
+  llvm::Error importWhole();
   llvm::Error fail(const Twine &message) const {
     return inputError("'" + path + "': " + message);
   }
@@ -59,6 +62,7 @@ private:
   std::string batchSymbol; ///< of the first data input's first dimension
   int64_t bakedBatch = 0;  ///< the fixed batch to be changed; 0 if none
   int64_t batch = 0;
+  std::optional<ConstantsByName> whole; ///< of the whole batch
 };
 } // namespace
 
@@ -383,6 +387,7 @@ ModelImporter::import(BatchScaling *scaling, BatchScaling::Shapes *shapes) {
       return success();
     });
     GraphImporter importer(model, plan, context, result, scaling);
+    importer.wholeConstants = whole && !shapes ? &*whole : nullptr;
     done = importer.run();
     unsupported = importer.sawUnsupported;
     if (options.neededConstants)
@@ -390,6 +395,7 @@ ModelImporter::import(BatchScaling *scaling, BatchScaling::Shapes *shapes) {
                                       importer.neededConstants.end());
     if (succeeded(done) && shapes)
       *shapes = std::move(importer.shapes);
+    constants = std::move(importer.constants);
     if (succeeded(done))
       done = verify(*result.module);
   }
@@ -451,6 +457,20 @@ void ModelImporter::addRemarks(ImportedModel &result) const {
   result.notes = result.remarks;
   llvm::append_range(remarks, result.remarks);
   result.remarks = std::move(remarks);
+}
+
+/// Finds the constants of the graph with the whole batch, of which this one is
+/// a part.
+llvm::Error ModelImporter::importWhole() {
+  ImportOptions other = options;
+  other.batch = batch * options.parts;
+  other.parts = 1;
+  other.neededConstants = nullptr;
+  ModelImporter importer(path, other, context);
+  if (auto imported = importer.run(); !imported)
+    return imported.takeError();
+  whole = std::move(importer.constants);
+  return llvm::Error::success();
 }
 
 static ExportDiagnosis diagnosisOf(const ExportAnalysis &analysis) {
@@ -530,6 +550,9 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   });
   plan.f64 = options.computeType == "f64";
 
+  if (options.parts > 1 && batch)
+    if (llvm::Error error = importWhole())
+      return std::move(error);
   std::optional<BatchScaling> scaling;
   if (bakedBatch) {
     std::vector<DataInput> wanted = plan.inputs;

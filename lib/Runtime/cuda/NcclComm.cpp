@@ -94,7 +94,7 @@ std::string NcclComm::text(const char *call, int code) const {
 
 namespace {
 /// What the thread that meets the other ranks leaves.
-struct Meeting {
+struct Joining {
   std::mutex mutex;
   bool done = false;
   int code = 0;
@@ -103,7 +103,7 @@ struct Meeting {
 } // namespace
 
 bool NcclComm::init(const NcclId &id, std::string &error) {
-  auto meeting = std::make_shared<Meeting>();
+  auto joining = std::make_shared<Joining>();
   const Driver *driver = &cuda;
   const NcclEntries *entries = &nccl;
   std::thread([=, context = ownContext, rank = place.rank,
@@ -111,30 +111,31 @@ bool NcclComm::init(const NcclId &id, std::string &error) {
     Current current(*driver, context);
     void *made = nullptr;
     int code = entries->commInitRank(&made, ranks, id, rank);
-    std::lock_guard<std::mutex> lock(meeting->mutex);
-    meeting->done = true;
-    meeting->code = code;
-    meeting->comm = made;
+    std::lock_guard<std::mutex> lock(joining->mutex);
+    joining->done = true;
+    joining->code = code;
+    joining->comm = made;
   }).detach();
   Result ignored = kSuccess;
   auto ask = [&]() -> Result {
-    std::lock_guard<std::mutex> lock(meeting->mutex);
-    return meeting->done ? kSuccess : kNotReady;
+    std::lock_guard<std::mutex> lock(joining->mutex);
+    return joining->done ? kSuccess : kNotReady;
   };
   if (!wait(ask, ignored, error))
     return false;
-  comm = meeting->comm;
-  if (meeting->code == kNcclSuccess)
+  comm = joining->comm;
+  if (joining->code == kNcclSuccess)
     return true;
   comm = nullptr;
-  error = text("ncclCommInitRank", meeting->code) +
+  error = text("ncclCommInitRank", joining->code) +
           " (NCCL_DEBUG=WARN makes NCCL say more)";
   return false;
 }
 
-std::shared_ptr<NcclComm>
-NcclComm::create(const Driver &cuda, const NcclEntries &nccl,
-                 const Place &place, const NcclId &id, std::string &error) {
+std::shared_ptr<NcclComm> NcclComm::create(const Driver &cuda,
+                                           const NcclEntries &nccl,
+                                           const Place &place, const NcclId &id,
+                                           std::string &error) {
   std::shared_ptr<NcclComm> made(new NcclComm(cuda, nccl, place));
   Result result = cuda.deviceGet(&made->device, place.ordinal);
   if (result == kSuccess)

@@ -33,6 +33,10 @@ struct ImportOptions {
   /// are changed as far as it is proven which of them hold the batch (an error
   /// names the others).
   std::optional<int64_t> batch;
+  /// The batch is one of so many equal parts of a whole one: numbers that the
+  /// graph computes from its size get the whole batch's value, too
+  /// (Dialect/Ckopt/Utils/WholeBatch.h).
+  int64_t parts = 1;
   /// Values of other symbolic dimensions by name.
   std::map<std::string, int64_t> dims;
   /// Whole shapes of graph inputs by name: for inputs whose shape the file

@@ -1,0 +1,116 @@
+//===- WholeBatch.cpp - numbers that depend on the batch's size -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: a graph whose batch is one part of a whole one (a rank's) computes
+// numbers from its batch's size. Shapes and places in the batch must be the
+// part's; what values are scaled by must be the whole batch's. Method: the
+// graph is imported with the whole batch, too. Where a name's constant differs,
+// it depends on the size. Shapes are no operands any more when the graph is
+// built, so that what is left are values: real numbers, and integers that
+// become real ones. Those get both values (Utils/WholeBatch.h). Integers that
+// only choose places stay as they are. Guarantee: what is both, and real
+// numbers that differ from sample to sample, are errors. O(ops), and again for
+// each integer constant that differs.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
+#include "GraphImporter.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+static DenseElementsAttr constantOf(Value value) {
+  DenseElementsAttr elements;
+  return value && matchPattern(value, m_Constant(&elements))
+             ? elements
+             : DenseElementsAttr();
+}
+
+void GraphImporter::recordConstants() {
+  for (const auto &entry : values)
+    if (DenseElementsAttr elements = constantOf(entry.second))
+      constants[entry.first()] = elements;
+}
+
+namespace {
+/// What an integer is used for.
+struct Uses {
+  bool asNumber = false; ///< it becomes a real number
+  bool asPlace = false;  ///< it chooses elements
+};
+} // namespace
+
+static Uses usesOf(Value integer) {
+  Uses uses;
+  SmallVector<Value> open{integer};
+  llvm::SmallPtrSet<Value, 16> seen;
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    for (OpOperand &use : next.getUses()) {
+      Operation *user = use.getOwner();
+      bool real = user->getNumResults() &&
+                  isa<FloatType>(getElementTypeOrSelf(user->getResult(0)));
+      if (!real)
+        llvm::append_range(open, user->getResults());
+      else if (isa<CastOp>(user))
+        uses.asNumber = true;
+      else
+        uses.asPlace = true; // of a gather, a mask, a loss
+    }
+  }
+  return uses;
+}
+
+/// The number of the whole batch in the part's type; null if it has none.
+static DenseElementsAttr inType(DenseElementsAttr whole,
+                                RankedTensorType type) {
+  if (whole.getType() == type)
+    return whole;
+  return whole.isSplat() && whole.getElementType() == type.getElementType()
+             ? DenseElementsAttr::get(type, whole.getSplatValue<Attribute>())
+             : DenseElementsAttr();
+}
+
+LogicalResult GraphImporter::addWholeNumbers() {
+  LogicalResult result = success();
+  llvm::SmallPtrSet<Value, 16> seen;
+  for (const auto &entry : values) {
+    Value value = entry.second;
+    DenseElementsAttr own = constantOf(value);
+    auto found = wholeConstants->find(entry.first());
+    if (!own || found == wholeConstants->end() || found->second == own ||
+        value.use_empty() || !seen.insert(value).second)
+      continue;
+    auto refuse = [&](const char *why) {
+      emitError(value.getLoc())
+          << "'" << entry.first() << "' depends on the batch's size, " << why
+          << ": what it is for a part of the batch is not known";
+      result = failure();
+    };
+    auto type = cast<RankedTensorType>(value.getType());
+    DenseElementsAttr whole = inType(found->second, type);
+    if (whole == own)
+      continue; // another shape of the same number
+    bool isReal = isa<FloatType>(type.getElementType());
+    Uses uses = isReal ? Uses{true, false} : usesOf(value);
+    if (!uses.asNumber)
+      continue;
+    if (uses.asPlace) {
+      refuse("and is used both as a number and to choose elements");
+    } else if (!whole) {
+      refuse("and differs from sample to sample");
+    } else {
+      builder.setInsertionPointAfterValue(value);
+      auto pin = PinOp::create(builder, value.getLoc(), value);
+      pin->setAttr(kWholeBatchAttr, whole);
+      value.replaceAllUsesExcept(pin, pin);
+    }
+  }
+  builder.setInsertionPointToEnd(body);
+  return result;
+}
