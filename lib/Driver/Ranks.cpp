@@ -57,6 +57,8 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
   if (llvm::Error error = openWorld(ranks, settings.rankTimeout))
     return error;
   settings.compile.together = true;
+  if (llvm::Error error = agreeOnCpu(settings.compile.target))
+    return error;
   if (!isMainRank()) {
     leaveFilesToMain(settings.train, settings.compile.step.shards > 1);
     settings.compile.phases.verbose = false;
