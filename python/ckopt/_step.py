@@ -269,8 +269,10 @@ class CompiledStep:
             self._fitting = False
             self._tell()
         if validation is not None and not result.validation and not _ckopt.rank():
-            warnings.warn("the validation samples were not evaluated: the step computes its loss "
-                          "itself, from whole batches", Warning, stacklevel=2)
+            warnings.warn("the validation samples were not evaluated: " +
+                          ("all of their labels are ignored" if result.all_ignored else
+                           "the step computes its loss itself, from whole batches"),
+                          Warning, stacklevel=2)
         if skipped and not self.skipped and not _ckopt.rank():
             warnings.warn(f"{result.dropped} samples of each epoch's last batch are skipped: the "
                           f"step was compiled for {self.batch} (counted in .skipped; "
