@@ -100,7 +100,10 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
         ``class_axis=1``, ``targets="labels"``, ``check_finite=True``, ...
         ``parallel="dp:2"``: the processes that mpirun started train together,
         each on its part of every batch; all make the same calls with the same
-        whole batches (``batch`` is that of all), and rank 0 writes files.
+        whole batches (``batch`` is that of all), and rank 0 writes files. With
+        ``"fsdp:2"`` they share the weights, which come and go whole: all ranks
+        also call ``state_dict``, ``evaluate``, ``predict``, ``save`` and
+        ``checkpoint`` together.
 
     Raises BudgetError where no plan fits, UnsupportedError for operators,
     InputError for the file, UsageError for arguments.
