@@ -182,8 +182,8 @@ CKOPT_API ckopt_status ckopt_options_set_int(ckopt_options *options,
                                              const char *name, int64_t value);
 CKOPT_API ckopt_status ckopt_options_set_real(ckopt_options *options,
                                               const char *name, double value);
-/* Returns the names that these options take, with a line on each, as the
- * programs' --help prints them. NULL for NULL. */
+/* Returns the names that these options take, with a line on each. NULL for
+ * NULL. */
 CKOPT_API const char *ckopt_options_help(const ckopt_options *options);
 
 enum {

@@ -12,6 +12,8 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 
+#include <cstring>
+
 using namespace ckopt;
 
 //===----------------------------------------------------------------------===//
@@ -37,6 +39,23 @@ public:
 
   llvm::Error write(const std::string &path) const override {
     return linkSharedLibrary(objects, path);
+  }
+
+  std::string pack() const override {
+    std::vector<uint8_t> described = runtime::serialize(manifest);
+    std::string packed;
+    auto add = [&](const char *bytes, size_t count) {
+      auto size = uint64_t(count);
+      packed.append(reinterpret_cast<const char *>(&size), sizeof(size));
+      packed.append(bytes, count);
+    };
+    add(reinterpret_cast<const char *>(described.data()), described.size());
+    add(foreign.data(), foreign.size());
+    add(data.data(), data.size());
+    add(objects.main.data(), objects.main.size());
+    for (const std::vector<char> &kernel : objects.kernels)
+      add(kernel.data(), kernel.size());
+    return packed;
   }
 
   llvm::Error inspect(llvm::raw_ostream &os) const override {
@@ -69,6 +88,34 @@ public:
 };
 
 } // namespace
+
+llvm::Expected<std::unique_ptr<StepCode>>
+ckopt::unpackHostCode(llvm::StringRef packed) {
+  std::vector<llvm::StringRef> parts;
+  while (!packed.empty()) {
+    uint64_t size = 0;
+    if (packed.size() < sizeof(size))
+      return inputError("packed code is cut off");
+    std::memcpy(&size, packed.data(), sizeof(size));
+    packed = packed.drop_front(sizeof(size));
+    if (size > packed.size())
+      return inputError("packed code is cut off");
+    parts.push_back(packed.take_front(size));
+    packed = packed.drop_front(size);
+  }
+  if (parts.size() < 4)
+    return inputError("packed code is cut off");
+  auto code = std::make_unique<HostCode>();
+  std::string error;
+  if (!runtime::parse(parts[0].data(), parts[0].size(), code->manifest, error))
+    return inputError("packed code: " + error);
+  code->foreign = parts[1].str();
+  code->data.assign(parts[2].begin(), parts[2].end());
+  code->objects.main.assign(parts[3].begin(), parts[3].end());
+  for (llvm::StringRef kernel : llvm::ArrayRef(parts).drop_front(4))
+    code->objects.kernels.emplace_back(kernel.begin(), kernel.end());
+  return std::move(code);
+}
 
 static std::string describe(const KernelCounts &counts,
                             const KernelCache &cache) {
@@ -230,6 +277,11 @@ public:
     if (!kernels)
       return kernels.takeError();
     return emitHostCode(planned, *kernels, options);
+  }
+
+  llvm::Expected<std::unique_ptr<StepCode>>
+  unpack(llvm::StringRef packed) const override {
+    return unpackHostCode(packed);
   }
 
 private:

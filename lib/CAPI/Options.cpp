@@ -23,6 +23,28 @@ using namespace ckopt::capi;
 // Options
 //===----------------------------------------------------------------------===//
 
+/// Writes the names in a program's help as options are set: without dashes. The
+/// texts beside them stay in their column.
+static std::string nameOptions(llvm::StringRef help) {
+  std::string result;
+  while (!help.empty()) {
+    auto [line, rest] = help.split('\n');
+    help = rest;
+    if (line.starts_with("  -")) {
+      llvm::StringRef name = line.ltrim(" -");
+      size_t dashes = line.size() - name.size() - 2;
+      auto [head, text] = name.split("  ");
+      result += "  " + head.str();
+      if (head.size() < name.size())
+        result += std::string(dashes + 2, ' ') + text.str();
+    } else {
+      result += line;
+    }
+    result += '\n';
+  }
+  return wordSettings(result, SettingStyle::Named);
+}
+
 static ckopt_status createOptions(ckopt_options **options, bool graph) {
   return guarded([&]() -> llvm::Error {
     if (!options)
@@ -30,7 +52,7 @@ static ckopt_status createOptions(ckopt_options **options, bool graph) {
     *options = nullptr;
     auto made = std::make_unique<ckopt_options>();
     made->graph = graph;
-    made->help = graph ? planner::requestHelp() : settingsHelp();
+    made->help = nameOptions(graph ? planner::requestHelp() : settingsHelp());
     *options = made.release();
     return llvm::Error::success();
   });

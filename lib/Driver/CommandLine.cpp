@@ -244,6 +244,9 @@ llvm::Error DriverFlags::settleParallel() {
 }
 
 llvm::Error DriverFlags::settle() {
+  if (given.count("best-by") && o.train.keepBest.empty() && !o.train.earlyStop)
+    return usageError("--best-by judges evaluations for --keep-best and "
+                      "--early-stop: give one of them");
   if (llvm::Error error = settleParallel())
     return error;
   if (llvm::Error error = settleTarget())

@@ -131,7 +131,7 @@ ckopt::prepareStep(DriverOptions &options,
   if (!compilation)
     return compilation.takeError();
   PlannedStep planned{std::move(*compilation), nullptr};
-  if (llvm::Error error = planned.compilation->emit())
+  if (llvm::Error error = emitOnMain(*planned.compilation))
     return std::move(error);
   auto load = readLoadOptions(options);
   if (!load)

@@ -471,10 +471,24 @@ llvm::Error Compilation::embedWeights(runtime::Manifest &manifest,
   return llvm::Error::success();
 }
 
-llvm::Error Compilation::emit() {
+llvm::Error Compilation::checkEmit() const {
   if (stage != Stage::Planned || hasCode())
     return usageError("emit() follows plan(), once, and needs its success");
-  if (llvm::Error error = checkAllPhases(opts.phases))
+  return checkAllPhases(opts.phases);
+}
+
+llvm::Expected<bool> Compilation::adoptCode(llvm::StringRef packed) {
+  if (llvm::Error error = checkEmit())
+    return std::move(error);
+  auto code = targetInfo->unpack(packed);
+  if (!code)
+    return code.takeError();
+  stepCode = std::move(*code);
+  return hasCode();
+}
+
+llvm::Error Compilation::emit() {
+  if (llvm::Error error = checkEmit())
     return error;
   EmitOptions options;
   options.kernels = opts.step;

@@ -99,10 +99,10 @@ void DriverFlags::addModelFlags() {
       flag::turnOn(import.paramsFromConstants));
   add("freeze", "REGEX", Models & ~Run,
       "weights that are not trained (a whole name has to match)",
-      flag::text("freeze", import.freezeRegex));
+      flag::pattern("freeze", import.freezeRegex));
   add("train", "REGEX", Models & ~Run,
       "weights that are trained, no others; --freeze wins where both match",
-      flag::text("train", import.trainRegex));
+      flag::pattern("train", import.trainRegex));
   readBy("autodiff");
   add("freeze-norms", "", Stepping | Grad,
       "batch norms without trained weights use and keep their running "

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rank 0 plans, every rank makes the code of the plan. Hashes of the step and
+// Rank 0 plans and compiles (RankCode.cpp). Hashes of the step and
 // of all else that the bits of a run depend on are compared before the first
 // step. From there on ranks meet in the step's own sums, and here where the
 // host has something to share. All ranks walk through the same calls of these
@@ -13,7 +13,6 @@
 
 #include "ckopt/Driver/Step.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/ToldError.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
@@ -132,8 +131,9 @@ llvm::Error ckopt::openWorld(int64_t ranks, double timeout) {
   return llvm::Error::success();
 }
 
-/// Whether a rank that fails ends the others: then it need not tell them.
-static bool failureEndsAll = false;
+static bool endsAll = false;
+
+bool ckopt::failureEndsAll() { return endsAll; }
 
 void ckopt::leaveFilesToMain(TrainOptions &train) {
   train.progress = false;
@@ -173,8 +173,10 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
     if (llvm::Error error = openWorld(ranks, options.rankTimeout))
       return error;
   }
-  failureEndsAll = true;
+  endsAll = true;
   options.compile.together = true;
+  if (llvm::Error error = agreeOnCpu(options.compile.target))
+    return error;
   if (isMainRank()) {
     if (auto message = describeBinding(options.compile.step.threads);
         message && !options.quiet)
@@ -236,41 +238,8 @@ llvm::Error ckopt::broadcastText(World &world, std::string &text) {
   return llvm::Error::success();
 }
 
-llvm::Error ckopt::planOnMain(Compilation &compilation) {
-  World *world = World::current();
-  if (!world || !compilation.given().together)
-    return compilation.plan();
-  std::string text, error;
-  ErrorText failed;
-  bool isTold = false; // why, by rank 0's messages
-  if (world->isMain()) {
-    llvm::Error own = compilation.plan();
-    if (own && failureEndsAll)
-      return own;
-    isTold = own.isA<ToldError>();
-    failed = takeErrorText(std::move(own));
-    text = failed.text;
-    llvm::raw_string_ostream stream(text);
-    mlir::OpPrintingFlags flags;
-    flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
-    if (failed.code == ExitOk)
-      compilation.module().print(stream, flags);
-  }
-  int64_t code = failed.code;
-  if (!world->broadcast(&code, sizeof(code), error))
-    return rankError(error);
-  if (llvm::Error failure = broadcastText(*world, text))
-    return failure;
-  if (isTold)
-    return toldError(ExitCode(code), text);
-  if (code != ExitOk)
-    return makeError(ExitCode(code),
-                     (world->isMain() ? "" : "rank 0: ") + text);
-  return world->isMain() ? llvm::Error::success() : compilation.adopt(text);
-}
-
 llvm::Error ckopt::agreeOnError(llvm::Error own) {
-  if (own && failureEndsAll)
+  if (own && endsAll)
     return own;
   auto all = gatherNumbers(own ? 1 : 0);
   if (own) {
@@ -561,7 +530,7 @@ llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
   llvm::Error failed = llvm::Error::success();
   if (!world || world->isMain()) {
     auto own = evaluate(session, source, data);
-    if (!world || (!own && failureEndsAll))
+    if (!world || (!own && endsAll))
       return own;
     if (own)
       result = *own;

@@ -13,6 +13,9 @@
 
 namespace ckopt {
 
+/// Tells whether a rank that fails ends the others: then it need not tell them.
+bool failureEndsAll();
+
 /// Tells whether this process is the one that prints, writes and evaluates.
 inline bool isMainRank() {
   runtime::World *world = runtime::World::current();
@@ -48,6 +51,11 @@ llvm::Error joinWorld(DriverOptions &options);
 /// Plans on rank 0 alone, whose search may depend on time; all ranks get the
 /// plan, or the error, where `compilation` is planned together.
 llvm::Error planOnMain(Compilation &compilation);
+
+/// Makes the code of the plan on rank 0 alone; all ranks get it, or the error.
+llvm::Error emitOnMain(Compilation &compilation);
+/// Makes code run on the processors of all ranks.
+llvm::Error agreeOnCpu(CpuOptions &cpu);
 
 /// Compares a rank's step, weights, samples and options with those of rank 0;
 /// the error names the rank that differs, and in what.

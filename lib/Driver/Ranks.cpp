@@ -63,6 +63,8 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
       return error;
   }
   settings.compile.together = true;
+  if (llvm::Error error = agreeOnCpu(settings.compile.target))
+    return error;
   if (!isMainRank()) {
     leaveFilesToMain(settings.train);
     settings.compile.phases.verbose = false;

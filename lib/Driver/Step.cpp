@@ -255,7 +255,7 @@ llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
     step.dataOptions.messages = step.compiled->options().messages;
   if (llvm::Error error = plan(*step.compiled, step.dataOptions))
     return std::move(error);
-  if (llvm::Error error = step.compiled->emit())
+  if (llvm::Error error = emitOnMain(*step.compiled))
     return std::move(error);
   return std::move(step);
 }

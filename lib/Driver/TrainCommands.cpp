@@ -208,8 +208,11 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
   if (!result.evaluated &&
       (options.train.holdout > 0 || !options.validation.empty()))
     options.out() << (options.validation.empty() ? "held-out" : "validation")
-                  << " samples: not evaluated, fewer than a batch of "
-                     "the loss that the model computes\n";
+                  << " samples: not evaluated, "
+                  << (result.allIgnored
+                          ? "all of their labels are ignored\n"
+                          : "fewer than a batch of the loss that the model "
+                            "computes\n");
   if (!result.nothingToDo)
     options.out() << "measured peak " << describePeaks(result)
                   << "; beside it, outside of the budget, the data: "

@@ -221,6 +221,7 @@ llvm::Error Trainer::evaluateLast(DataPosition position) {
     return evaluation.takeError();
   result.evaluation = evaluation->sums;
   result.evaluated = evaluation->samples;
+  result.allIgnored = evaluation->allIgnored;
   result.classified = classifies(dataOptions);
   if (wasBest || !validation.isBest(stepNumber))
     return llvm::Error::success();

@@ -7,6 +7,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/Regex.h"
 
 using namespace ckopt;
 using llvm::StringRef;
@@ -226,6 +227,16 @@ Flag::Store flag::text(StringRef name, std::string &slot) {
                         "instead");
     slot = value.str();
     return llvm::Error::success();
+  };
+}
+
+Flag::Store flag::pattern(StringRef name, std::string &slot) {
+  return [name = name.str(), &slot](StringRef value) -> llvm::Error {
+    std::string problem;
+    if (!llvm::Regex(value).isValid(problem))
+      return usageError("--" + name + ": malformed regular expression '" +
+                        value + "': " + problem);
+    return flag::text(name, slot)(value);
   };
 }
 

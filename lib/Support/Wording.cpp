@@ -90,8 +90,16 @@ static std::string replaceAll(StringRef text, StringRef from, StringRef to) {
 std::string wordModel(StringRef text, StringRef path) {
   if (path.empty())
     return text.str();
-  return replaceAll(replaceAll(text, "'" + path.str() + "'", kGivenAsBytes),
-                    path, kGivenAsBytes);
+  std::string worded =
+      replaceAll(replaceAll(text, "'" + path.str() + "'", kGivenAsBytes), path,
+                 kGivenAsBytes);
+  // What else lies there was looked for beside the model.
+  std::string folder = path.take_front(path.rfind('/') + 1).str();
+  if (folder.empty() || worded.find(folder) == std::string::npos)
+    return worded;
+  return replaceAll(worded, folder, "") +
+         "; bytes have no folder where other files could lie: give the model's "
+         "path, or one with its weights inside";
 }
 
 } // namespace ckopt

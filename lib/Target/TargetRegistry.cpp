@@ -41,6 +41,12 @@ TargetInfo::rates(const KernelSettings &settings) const {
   return traits.rates;
 }
 
+std::string StepCode::pack() const { return ""; }
+llvm::Expected<std::unique_ptr<StepCode>>
+TargetInfo::unpack(llvm::StringRef) const {
+  return nullptr;
+}
+
 void StepCode::print(llvm::raw_ostream &) const {}
 llvm::Error StepCode::writeJson(llvm::json::OStream &) const {
   return llvm::Error::success();

@@ -32,6 +32,7 @@ class FitResult:
     #: of samples that did not train, after the last update: "loss", "count", "accuracy",
     #: metrics
     validation: dict[str, float] = field(default_factory=dict)
+    all_ignored: bool = False  #: no sample of the validation has a label that counts
     #: the same of the averaged weights (``ema``)
     averages: dict[str, float] = field(default_factory=dict)
     #: all evaluations of this call, with the "step" that each came after
@@ -191,6 +192,8 @@ def samples_of(step, samples, convert, cast, *, strict=False, first=None):
 def run(step, samples, *, validation, convert, cast, strict, first, report: Callable | None,
         count, **options) -> tuple[FitResult, int]:
     """Trains; returns the result and the number of batches that were skipped."""
+    if samples is None:
+        raise UsageError("fit needs samples: arrays by name, a path, or batches")
     options = {name: os.fspath(value) if isinstance(value, os.PathLike) else value
                for name, value in options.items() if value is not None}
     if "metrics" in options:

@@ -100,7 +100,10 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
         ``class_axis=1``, ``targets="labels"``, ``check_finite=True``, ...
         ``parallel="dp:2"``: the processes that mpirun started train together,
         each on its part of every batch; all make the same calls with the same
-        whole batches (``batch`` is that of all), and rank 0 writes files.
+        whole batches (``batch`` is that of all), and rank 0 writes files. With
+        ``"fsdp:2"`` they share the weights, which come and go whole: all ranks
+        also call ``state_dict``, ``evaluate``, ``predict``, ``save`` and
+        ``checkpoint`` together.
 
     Raises BudgetError where no plan fits, UnsupportedError for operators,
     InputError for the file, UsageError for arguments.
@@ -269,8 +272,10 @@ class CompiledStep:
             self._fitting = False
             self._tell()
         if validation is not None and not result.validation and not _ckopt.rank():
-            warnings.warn("the validation samples were not evaluated: the step computes its loss "
-                          "itself, from whole batches", Warning, stacklevel=2)
+            warnings.warn("the validation samples were not evaluated: " +
+                          ("all of their labels are ignored" if result.all_ignored else
+                           "the step computes its loss itself, from whole batches"),
+                          Warning, stacklevel=2)
         if skipped and not self.skipped and not _ckopt.rank():
             warnings.warn(f"{result.dropped} samples of each epoch's last batch are skipped: the "
                           f"step was compiled for {self.batch} (counted in .skipped; "

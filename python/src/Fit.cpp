@@ -229,6 +229,7 @@ nb::dict describeResult(const TrainResult &result,
   made["measured_peak_bytes"] = result.measuredPeak;
   made["classes"] = result.classes;
   made["stopped_early"] = result.stoppedEarly;
+  made["all_ignored"] = result.allIgnored;
   made["validation"] = describe(result.evaluation, result.classified, metrics);
   made["averages"] =
       describe(result.averageEvaluation, result.classified, metrics);
@@ -272,6 +273,9 @@ nb::dict fit(Step &self, nb::object samples, nb::object validation,
     request.metrics = take(parseMetrics(names, "metrics"));
   if (!best.empty())
     train.bestBy = take(parseMetric(best, "best_by"));
+  if (!best.empty() && train.keepBest.empty() && !train.earlyStop)
+    throw Failure{ExitUsage, "best_by judges evaluations for keep_best and "
+                             "early_stop: give one of them"};
   Raised raised;
   try {
     TrainResult result =

@@ -245,6 +245,10 @@ def test_best_evaluation_is_kept(digits, tmp_path):
     assert again.validation["accuracy"] == pytest.approx(best, abs=0.1)
     with pytest.raises(ckopt.UsageError, match="best_by"):
         step.fit({"x": images, "y": labels}, holdout=0.2, best_by="beauty")
+    with pytest.raises(ckopt.UsageError, match="keep_best and early_stop"):
+        step.fit({"x": images, "y": labels}, holdout=0.2, best_by="accuracy")
+    with pytest.raises(ckopt.UsageError, match="fit needs samples"):
+        step.fit(None)
 
 
 def test_logs_and_checkpoints(digits, tmp_path):

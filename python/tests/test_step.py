@@ -128,6 +128,14 @@ def test_gradients_that_overflow_are_an_error(digits):
         step.gradients(images[:32], labels[:32])
 
 
+def test_all_labels_ignored_is_said(digits):
+    images, labels = digits
+    step = compile_digits(ignore_index=3)
+    threes = labels.copy()[:40] * 0 + 3
+    with pytest.raises(ckopt.InputError, match="all labels are the one that is ignored"):
+        step.evaluate(x=images[:40], y=threes)
+
+
 def test_model_as_bytes(digits):
     """The bytes of a file and the message that they hold are the model."""
     onnx = pytest.importorskip("onnx")

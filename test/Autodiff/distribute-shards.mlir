@@ -12,11 +12,11 @@
 // CHECK: ckopt.all_gather %{{.*}} {ranks = 2 : i64, rows = array<i64: 66>}
 
 // CHECK-LABEL: func.func @step(
-// CHECK-SAME: %[[W:[^:]*]]: tensor<33x64xf32> {{{.*}}ckopt.whole = tensor<66x64xf32>}
+// CHECK-SAME: %[[W:[^:]*]]: tensor<33x64xf32> {ckopt.name = "w", {{[^}]*}}ckopt.whole = tensor<66x64xf32>}
 // CHECK-SAME: %[[F:[^:]*]]: tensor<96xf32> {{{.*}}ckopt.whole = tensor<3x64xf32>}
 // CHECK-SAME: %[[B:[^:]*]]: tensor<66xf32> {ckopt.name = "b", ckopt.role = "parameter"}
 // CHECK-SAME: %{{[^:]*}}: tensor<50x4xf32> {ckopt.name = "unused"
-// CHECK-SAME: -> (tensor<4x66xf32> {{.*}}, tensor<33x64xf32> {{.*}}, tensor<66xf32> {{.*}})
+// CHECK-SAME: -> (tensor<4x66xf32> {{.*}}, tensor<33x64xf32> {{{.*}}ckopt.shards = 2 : i64, ckopt.whole = tensor<66x64xf32>}, tensor<66xf32> {{.*}})
 // CHECK: %[[WHOLE:.*]] = ckopt.all_gather %[[W]] {ranks = 2 : i64, rows = array<i64: 66>} : (tensor<33x64xf32>) -> tensor<66x64xf32>
 // CHECK: ckopt.matmul %{{.*}}, %[[WHOLE]]
 // CHECK: %[[FLAT:.*]] = ckopt.all_gather %[[F]] {ranks = 2 : i64, rows = array<i64: 192>} : (tensor<96xf32>) -> tensor<192xf32>

@@ -128,9 +128,15 @@ TEST(CApi, OptionsAreCheckedWhenTheyAreSet) {
   EXPECT_FAILS(CKOPT_USAGE, "nan",
                ckopt_options_set_real(options.get(), "lr", 0.0 / 0.0));
   std::string help = ckopt_options_help(options.get());
-  for (const char *name : {"--loss", "--memory-budget", "--optimizer", "--dim"})
+  // Names are written as they are set.
+  for (const char *name : {"\n  loss=", "\n  memory-budget=", "\n  optimizer=",
+                           "\n  dim=", "\n  O "})
     EXPECT_NE(help.find(name), std::string::npos) << name;
-  EXPECT_EQ(help.find("--epochs"), std::string::npos);
+  EXPECT_EQ(help.find("--"), std::string::npos);
+  EXPECT_EQ(help.find("\n  epochs="), std::string::npos);
+  EXPECT_FAILS(CKOPT_USAGE,
+               "'freeze': malformed regular expression '(': parentheses",
+               set("freeze", "("));
 
   // Options of steps are none of graphs, and the other way round.
   ckopt_options *made = nullptr;

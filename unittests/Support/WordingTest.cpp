@@ -46,4 +46,9 @@ TEST(WordingTest, AModelOfBytesHasNoPath) {
   EXPECT_EQ(wordModel("/t/m.onnx: a, '/t/m.onnx': b", "/t/m.onnx"),
             "the model given as bytes: a, the model given as bytes: b");
   EXPECT_EQ(wordModel("'m.onnx'", ""), "'m.onnx'");
+  EXPECT_EQ(wordModel("cannot open external data '/t/w.bin': no such file",
+                      "/t/m.onnx"),
+            "cannot open external data 'w.bin': no such file; bytes have no "
+            "folder where other files could lie: give the model's path, or one "
+            "with its weights inside");
 }

@@ -50,6 +50,10 @@ llvm::Expected<std::unique_ptr<StepCode>>
 emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
              const EmitOptions &options);
 
+/// Inverse of StepCode::pack() for what emitHostCode() makes.
+llvm::Expected<std::unique_ptr<StepCode>>
+unpackHostCode(llvm::StringRef packed);
+
 /// A class of products from text; an error that lists the names. `high` is
 /// what the target has for that.
 llvm::Expected<runtime::ProductPrecision>

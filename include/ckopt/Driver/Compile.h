@@ -101,6 +101,11 @@ public:
   /// leave none.
   llvm::Error emit();
 
+  /// In place of emit(): takes the code that another process emitted and packed
+  /// (StepCode::pack) from the same planned step. False: the target's code
+  /// cannot be taken, and emit() has to follow.
+  llvm::Expected<bool> adoptCode(llvm::StringRef packed);
+
   const CompileOptions &options() const { return opts; }
   CompileOptions &options() { return opts; }
   /// Returns the plans of all functions, or of the first that no plan fits;
@@ -169,6 +174,7 @@ private:
   enum class Stage { New, Failed, Imported, Planned };
 
   llvm::Error importModel();
+  llvm::Error checkEmit() const;
   llvm::Error runPlanning();
   llvm::Error settleTarget();
   llvm::Error judgeExport() const;

@@ -4,8 +4,8 @@
 //
 // A program that mpirun started N times trains one step by all of them: the
 // setting `parallel`, and joinRanks() before compile(). From there on all ranks
-// make the same calls, with the same batches (docs/parallel.md). Plans,
-// artifacts and evaluations are each rank's own.
+// make the same calls, with the same batches (docs/parallel.md). Rank 0
+// compiles. Evaluations are each rank's own, unless ranks share weights.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DRIVER_RANKS_H

@@ -180,6 +180,7 @@ struct TrainResult {
   MetricSums evaluation;               ///< on the held-out samples
   MetricSums averageEvaluation;        ///< the same of the averaged weights
   int64_t evaluated = 0;               ///< samples that the evaluation counts
+  bool allIgnored = false; ///< it had samples, whose labels do not count
   std::vector<ValidationPoint> validations; ///< all of this run
   std::optional<BestEvaluation> best;       ///< by TrainOptions::bestBy
   bool stoppedEarly = false;

@@ -141,6 +141,8 @@ Flag::Store number(llvm::StringRef name, T &slot,
 
 /// Makes a function that stores any text that is not empty.
 Flag::Store text(llvm::StringRef name, std::string &slot);
+/// The same of regular expressions; refuses malformed ones.
+Flag::Store pattern(llvm::StringRef name, std::string &slot);
 Flag::Store turnOn(bool &slot);
 Flag::Store oneOf(llvm::StringRef name, std::string &slot,
                   std::vector<std::string> values);

@@ -81,7 +81,10 @@ struct CodegenOptions {
 /// The processor that machine code is made for.
 struct CpuOptions {
   std::string cpu = "native"; ///< an LLVM CPU name, or "native"
-  unsigned optLevel = 2;      ///< 0 to 3
+  /// Features of this machine that native code must not use, since it also runs
+  /// on others.
+  std::vector<std::string> without = {};
+  unsigned optLevel = 2; ///< 0 to 3
   /// Where compiled kernels are kept: a folder, "off", or "" (KernelCache.h).
   std::string kernelCache;
 };
@@ -201,6 +204,10 @@ public:
   /// Writes what ckopt-run loads.
   virtual llvm::Error write(const std::string &path) const = 0;
 
+  /// Returns the code as bytes for another process, for TargetInfo::unpack();
+  /// "", by default: each has to emit its own.
+  virtual std::string pack() const;
+
   /// What `compile` says of the code beside the plan.
   virtual void print(llvm::raw_ostream &os) const;
   /// What `inspect` says of it beside plan and tensors.
@@ -250,6 +257,11 @@ public:
   /// Who computes a sound descriptor.
   virtual LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
                                       const CodegenOptions &options) const = 0;
+
+  /// Inverse of StepCode::pack(), which may be damaged; null, by default: each
+  /// process has to emit its own.
+  virtual llvm::Expected<std::unique_ptr<StepCode>>
+  unpack(llvm::StringRef packed) const;
 
   /// Code for what plan-memory leaves, which stays as it is. Diagnostics name
   /// the ops that have none.

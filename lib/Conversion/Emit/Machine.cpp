@@ -102,7 +102,11 @@ ckopt::makeTargetMachine(const CpuOptions &options) {
     cpu = llvm::sys::getHostCPUName().str();
     std::vector<std::string> list;
     for (const auto &feature : llvm::sys::getHostCPUFeatures())
-      list.push_back((feature.second ? "+" : "-") + feature.first().str());
+      list.push_back((feature.second && !llvm::is_contained(options.without,
+                                                            feature.first())
+                          ? "+"
+                          : "-") +
+                     feature.first().str());
     llvm::sort(list);
     features = llvm::join(list, ",");
   }
@@ -148,6 +152,56 @@ ckopt::cpuFeatures(const CpuOptions &options) {
     if ((*machine)->getMCSubtargetInfo()->checkFeatures(("+" + feature).str()))
       result.push_back(feature.str());
   return result;
+}
+
+MachineCpu MachineCpu::own(std::string name) {
+  MachineCpu result;
+  result.name = std::move(name);
+  result.architecture =
+      llvm::Triple(llvm::sys::getProcessTriple()).getArchName().str();
+  for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    if (feature.second)
+      result.features.push_back(feature.first().str());
+  llvm::sort(result.features);
+  return result;
+}
+
+bool MachineCpu::has(llvm::StringRef feature) const {
+  return llvm::is_contained(features, feature);
+}
+
+llvm::Error ckopt::settleCpu(CpuOptions &options, const MachineCpu &own,
+                             llvm::ArrayRef<MachineCpu> all) {
+  for (const MachineCpu &machine : all)
+    if (machine.architecture != all.front().architecture)
+      return makeError(ExitRank, machine.name + " is a machine of " +
+                                     machine.architecture + ", " +
+                                     all.front().name + " one of " +
+                                     all.front().architecture +
+                                     ": one code has to run on all");
+  if (options.cpu == "native") {
+    for (const std::string &feature : own.features)
+      if (!llvm::all_of(all, [&](const MachineCpu &machine) {
+            return machine.has(feature);
+          }))
+        options.without.push_back(feature);
+    return llvm::Error::success();
+  }
+  auto needed = cpuFeatures(options);
+  if (!needed)
+    return needed.takeError();
+  for (const MachineCpu &machine : all) {
+    std::string lacks;
+    for (const std::string &feature : *needed)
+      if (!machine.has(feature))
+        lacks += " " + feature;
+    if (!lacks.empty())
+      return makeError(
+          ExitRank, machine.name + " lacks what code for --cpu=" + options.cpu +
+                        " needs:" + lacks +
+                        "; --cpu=native takes what all ranks have");
+  }
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::string> ckopt::cpuClass(const CpuOptions &options) {

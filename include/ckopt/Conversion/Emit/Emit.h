@@ -36,6 +36,23 @@ llvm::Expected<std::string> foreignArchitecture(const CpuOptions &cpu);
 /// The class of a CPU by its features, one of runtime::kCpuClasses.
 llvm::Expected<std::string> cpuClass(const CpuOptions &cpu);
 
+/// The processor of one of several machines that run the same code.
+struct MachineCpu {
+  std::string name; ///< of the machine, in errors
+  std::string architecture;
+  std::vector<std::string> features; ///< as LLVM names them
+
+  /// Describes this machine.
+  static MachineCpu own(std::string name);
+  bool has(llvm::StringRef feature) const;
+};
+
+/// Makes native code run on all machines, by the features that all have. An
+/// error names the machine on which code for the CPU would not run. `own` is
+/// this one.
+llvm::Error settleCpu(CpuOptions &options, const MachineCpu &own,
+                      llvm::ArrayRef<MachineCpu> all);
+
 /// Object files in memory: one with what is loaded, which refers to the others.
 struct StepObjects {
   std::vector<char> main;

@@ -1,0 +1,173 @@
+//===- RankCode.cpp - one rank compiles, all run the code -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rank 0 plans and makes machine code, of the processor features that all ranks
+// have; the others get both as bytes, whose hash they check. What goes wrong on
+// rank 0 is an error on all.
+//
+//===----------------------------------------------------------------------===//
+#include "Parallel.h"
+
+#include "ckopt/Conversion/Emit/Emit.h"
+#include "ckopt/Driver/Compile.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/ToldError.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace ckopt;
+using runtime::World;
+
+static llvm::Error rankError(const llvm::Twine &text) {
+  return makeError(ExitRank, text);
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes of rank 0
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What rank 0 says before its bytes follow.
+struct Announcement {
+  int64_t code = ExitOk; ///< else the bytes say why
+  int64_t isTold = false;
+  int64_t bytes = 0;
+  uint64_t hash = 0;
+};
+} // namespace
+
+/// Gives rank 0's text to all ranks, in messages of a size that engines take.
+static llvm::Error broadcastText(World &world, Announcement &head,
+                                 std::string &text) {
+  constexpr int64_t kMost = int64_t(256) << 20;
+  std::string error;
+  head.bytes = int64_t(text.size());
+  head.hash = llvm::xxh3_64bits(llvm::StringRef(text));
+  if (!world.broadcast(&head, sizeof(head), error))
+    return rankError(error);
+  text.resize(size_t(head.bytes));
+  for (int64_t at = 0; at < head.bytes; at += kMost)
+    if (!world.broadcast(text.data() + at, std::min(kMost, head.bytes - at),
+                         error))
+      return rankError(error);
+  if (llvm::xxh3_64bits(llvm::StringRef(text)) != head.hash)
+    return rankError("what rank 0 compiled came to rank " +
+                     llvm::Twine(world.rank()) + " on " + world.host() +
+                     " as other bytes than it sent");
+  return llvm::Error::success();
+}
+
+/// Runs `make` on rank 0, and `take` with what it returned on the others.
+static llvm::Error
+fromMain(World &world, llvm::function_ref<llvm::Expected<std::string>()> make,
+         llvm::function_ref<llvm::Error(llvm::StringRef)> take) {
+  std::string text;
+  Announcement head;
+  if (world.isMain()) {
+    auto own = make();
+    if (!own && failureEndsAll())
+      return own.takeError();
+    if (own) {
+      text = std::move(*own);
+    } else {
+      llvm::Error error = own.takeError();
+      head.isTold = error.isA<ToldError>();
+      ErrorText failed = takeErrorText(std::move(error));
+      head.code = failed.code;
+      text = std::move(failed.text);
+    }
+  }
+  if (llvm::Error error = broadcastText(world, head, text))
+    return error;
+  if (head.isTold)
+    return toldError(ExitCode(head.code), text);
+  if (head.code != ExitOk)
+    return makeError(ExitCode(head.code),
+                     (world.isMain() ? "" : "rank 0: ") + text);
+  return world.isMain() ? llvm::Error::success() : take(text);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans and code
+//===----------------------------------------------------------------------===//
+
+llvm::Error ckopt::planOnMain(Compilation &compilation) {
+  World *world = World::current();
+  if (!world || !compilation.given().together)
+    return compilation.plan();
+  auto plan = [&]() -> llvm::Expected<std::string> {
+    if (llvm::Error error = compilation.plan())
+      return std::move(error);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    mlir::OpPrintingFlags flags;
+    flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+    compilation.module().print(stream, flags);
+    return text;
+  };
+  return fromMain(*world, plan, [&](llvm::StringRef text) {
+    return compilation.adopt(text);
+  });
+}
+
+llvm::Error ckopt::emitOnMain(Compilation &compilation) {
+  World *world = World::current();
+  if (!world || !compilation.given().together)
+    return compilation.emit();
+  auto emit = [&]() -> llvm::Expected<std::string> {
+    if (llvm::Error error = compilation.emit())
+      return std::move(error);
+    return compilation.code().pack();
+  };
+  auto take = [&](llvm::StringRef packed) -> llvm::Error {
+    auto taken = packed.empty() ? llvm::Expected<bool>(false)
+                                : compilation.adoptCode(packed);
+    if (!taken)
+      return taken.takeError();
+    return *taken ? llvm::Error::success() : compilation.emit();
+  };
+  return fromMain(*world, emit, take);
+}
+
+//===----------------------------------------------------------------------===//
+// Processors
+//===----------------------------------------------------------------------===//
+
+/// Returns the texts of all ranks.
+static llvm::Expected<std::vector<std::string>>
+gatherTexts(World &world, const std::string &own) {
+  auto sizes = gatherNumbers(int64_t(own.size()));
+  if (!sizes)
+    return sizes.takeError();
+  int64_t most = *llvm::max_element(*sizes);
+  std::string padded = own, all(size_t(most * world.size()), '\0'), error;
+  padded.resize(size_t(most));
+  if (!world.gatherAll(padded.data(), most, all.data(), error))
+    return rankError(error);
+  std::vector<std::string> texts;
+  for (size_t rank = 0; rank < sizes->size(); ++rank)
+    texts.push_back(all.substr(rank * size_t(most), size_t((*sizes)[rank])));
+  return std::move(texts);
+}
+
+llvm::Error ckopt::agreeOnCpu(CpuOptions &cpu) {
+  World &world = *World::current();
+  MachineCpu own = MachineCpu::own(
+      ("rank " + llvm::Twine(world.rank()) + " on " + world.host()).str());
+  auto texts = gatherTexts(world, own.name + "\n" + own.architecture + "\n" +
+                                      llvm::join(own.features, "\n"));
+  if (!texts)
+    return texts.takeError();
+  std::vector<MachineCpu> all;
+  for (llvm::StringRef text : *texts) {
+    llvm::SmallVector<llvm::StringRef> lines;
+    text.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    MachineCpu machine{lines[0].str(), lines[1].str(), {}};
+    for (llvm::StringRef feature : llvm::drop_begin(lines, 2))
+      machine.features.push_back(feature.str());
+    all.push_back(std::move(machine));
+  }
+  return settleCpu(cpu, own, all);
+}
