@@ -132,6 +132,14 @@ llvm::Error ckopt::openWorld(int64_t ranks, double timeout) {
   return llvm::Error::success();
 }
 
+static std::unique_ptr<runtime::KeepAlive> preparing;
+
+void ckopt::beginPreparing() {
+  preparing = std::make_unique<runtime::KeepAlive>();
+}
+
+void ckopt::endPreparing() { preparing.reset(); }
+
 /// Whether a rank that fails ends the others: then it need not tell them.
 static bool failureEndsAll = false;
 
@@ -165,6 +173,7 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
   if (llvm::Error error = openWorld(ranks, options.rankTimeout))
     return error;
   failureEndsAll = true;
+  beginPreparing();
   options.compile.together = true;
   if (isMainRank()) {
     if (auto message = describeBinding(options.compile.step.threads);
@@ -231,6 +240,7 @@ llvm::Error ckopt::planOnMain(Compilation &compilation) {
   World *world = World::current();
   if (!world || !compilation.given().together)
     return compilation.plan();
+  runtime::KeepAlive alive;
   std::string text, error;
   ErrorText failed;
   bool isTold = false; // why, by rank 0's messages
@@ -344,7 +354,7 @@ static uint64_t hashOptions(const Compilation &compilation,
   stream << train.epochs << " " << train.maxSteps << " " << train.validateEvery
          << " " << train.checkpointEvery << " " << train.bestBy.name() << " "
          << train.earlyStop << " " << train.keepBest.empty() << " "
-         << train.resume.empty();
+         << train.resume.empty() << " " << bool(train.stopAsked);
   return hashOf(text);
 }
 
@@ -479,6 +489,7 @@ llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
   // Ranks that share weights compute the same numbers together.
   if (session.isSharded())
     return evaluate(session, source, data);
+  runtime::KeepAlive alive;
   Evaluation result;
   int64_t code = ExitOk;
   std::string error;

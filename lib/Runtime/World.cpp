@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/World.h"
 
+#include "Peers.h"
 #include "ckopt/Base/ExitCodes.h"
 #include "mpi/Engine.h"
 
@@ -20,6 +21,7 @@
 #include <sched.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 using namespace ckopt::runtime;
 
@@ -30,8 +32,14 @@ World *theWorld = nullptr;
 /// Questions before other processes get the core, and before sleep.
 constexpr int64_t kSpins = 1000, kYields = 10000;
 constexpr std::chrono::microseconds kNap{50};
+/// Questions between looks at whether the others still run: a tenth of a second
+/// where they are naps.
+constexpr int64_t kLook = 1000;
 
 } // namespace
+
+World::World() = default;
+World::~World() = default;
 
 World *World::current() { return theWorld; }
 
@@ -55,6 +63,15 @@ std::string World::open() {
   gethostname(name, sizeof(name) - 1);
   world->hostName = name;
   world->gone.resize(size_t(world->ranks));
+  PeerProcess own = describeProcess(name);
+  std::vector<PeerProcess> all(size_t(world->ranks));
+  std::string error;
+  if (!world->gatherAll(&own, sizeof(own), all.data(), error)) {
+    delete world;
+    return error;
+  }
+  keepWatchable(all, name);
+  world->processes = std::move(all);
   theWorld = world;
   return "";
 }
@@ -72,9 +89,31 @@ void World::abandon(const std::vector<Pending> &pending) {
   }
 }
 
+/// Returns a rank whose message is awaited and whose process is gone, or -1.
+int32_t World::findEnded(const std::vector<Pending> &pending) const {
+  for (const Pending &one : pending)
+    if (size_t(one.peer) < processes.size() &&
+        hasEnded(processes[size_t(one.peer)]))
+      return one.peer;
+  return -1;
+}
+
+void World::beat() {
+  // Not while this rank waits: then nobody is to wait longer because of it.
+  if (waiting || !engine->beat || !mutex.try_lock())
+    return;
+  engine->beat();
+  mutex.unlock();
+}
+
 bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
   std::vector<Pending> pending;
   std::lock_guard lock(mutex);
+  struct Wait {
+    std::atomic<bool> &flag;
+    explicit Wait(std::atomic<bool> &flag) : flag(flag) { flag = true; }
+    ~Wait() { flag = false; }
+  } wait(waiting);
   auto fail = [&](int32_t peer, const char *why) {
     bool left = std::strcmp(why, kHasLeft) == 0;
     bool answered =
@@ -108,6 +147,7 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
       }
     }
   auto start = std::chrono::steady_clock::now();
+  int32_t ended = -1;
   for (int64_t asked = 0; !pending.empty(); ++asked) {
     for (size_t i = 0; i < pending.size();) {
       bool done = false;
@@ -127,13 +167,27 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
       sched_yield();
     else
       std::this_thread::sleep_for(kNap);
+    if (asked % kLook == 0) {
+      if (engine->heard && engine->heard())
+        start = std::chrono::steady_clock::now();
+      // What it sent before it ended may still be on its way: look twice.
+      int32_t before = std::exchange(ended, findEnded(pending));
+      if (ended >= 0 && ended == before) {
+        broken = true;
+        error = "rank " + std::to_string(ended) + " on " +
+                processes[size_t(ended)].host +
+                " was killed, or ended without a word";
+        return false;
+      }
+    }
     std::chrono::duration<double> waited =
         std::chrono::steady_clock::now() - start;
     if (timeout > 0 && waited.count() > timeout) {
       broken = true;
-      error = "rank " + std::to_string(pending.front().peer) +
-              " has not answered for " + std::to_string(int64_t(timeout)) +
-              " seconds";
+      int32_t peer = pending.front().peer;
+      error = "rank " + std::to_string(peer) + " on " +
+              processes[size_t(peer)].host + " has not answered for " +
+              std::to_string(int64_t(timeout)) + " seconds";
       return false;
     }
   }

@@ -16,6 +16,7 @@
 
 #include "ckopt/Runtime/Export.h"
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -24,6 +25,7 @@
 namespace ckopt::runtime {
 
 struct Engine;
+struct PeerProcess;
 
 /// Bytes that one process sends to another. Those between two processes arrive
 /// in the order of their sending.
@@ -58,6 +60,10 @@ public:
 
   /// Waits at most so many seconds for another rank; 0: for ever.
   void setTimeout(double seconds) { timeout = seconds; }
+  double waitsAtMost() const { return timeout; }
+  /// Tells the others that this rank runs, unless it waits for one of them.
+  /// Their time begins anew. From any thread.
+  void beat();
 
   /// Does all transfers and waits for their end. False with a reason that names
   /// the rank which does not answer.
@@ -86,12 +92,14 @@ public:
   void close();
 
 private:
-  World() = default;
+  World();
+  ~World();
   struct Pending {
     bool sends;
     int32_t request, peer;
   };
   void abandon(const std::vector<Pending> &pending);
+  int32_t findEnded(const std::vector<Pending> &pending) const;
   void leave();
 
   const Engine *engine = nullptr;
@@ -103,6 +111,8 @@ private:
   std::vector<bool> gone; ///< peers from which nothing more will come
   bool broken = false;    ///< a peer did not answer, for another reason
   std::mutex mutex;       ///< of the engine
+  std::atomic<bool> waiting = false;  ///< for another rank
+  std::vector<PeerProcess> processes; ///< of all ranks
 };
 
 } // namespace ckopt::runtime

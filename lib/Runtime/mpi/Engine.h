@@ -33,9 +33,13 @@ struct Engine {
   bool (*alive)();
   void (*abort)(int code);
   void (*finish)();
+  /// Tells all others that this process runs; null: the engine has no way.
+  void (*beat)();
+  /// Whether another process told so since the last call.
+  bool (*heard)();
 };
 
-inline constexpr uint32_t kEngineVersion = 2;
+inline constexpr uint32_t kEngineVersion = 3;
 /// Why a message from a rank that closed its world does not come.
 inline constexpr const char kHasLeft[] =
     "has left the run; its own message says why, if it had a reason";
