@@ -86,8 +86,7 @@ int ckopt::driverMain(int argc, char **argv) {
     return reportError(std::move(error), "ckopt", llvm::errs());
   // A signal ends all ranks behind the same step, and rank 0 says so.
   ErrorText failure = takeErrorText(std::move(error));
-  bool stopped =
-      failure.code == ExitInterrupted || failure.code == ExitTerminated;
+  bool stopped = failure.code > 128;
   if (failure.code != ExitOk && (!stopped || world->isMain()))
     reportError(makeError(failure.code, failure.text),
                 "ckopt: rank " + std::to_string(world->rank()), llvm::errs());

@@ -15,7 +15,7 @@
 using namespace ckopt;
 using runtime::World;
 
-static constexpr std::array kSignals = {SIGINT, SIGTERM};
+static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1};
 static std::atomic<int> caughtSignal = 0;
 static std::array<struct sigaction, kSignals.size()> before;
 
@@ -46,7 +46,9 @@ SignalCatcher::~SignalCatcher() {
 int SignalCatcher::caught() { return caughtSignal; }
 
 const char *ckopt::signalName(int number) {
-  return number == SIGINT ? "SIGINT" : "SIGTERM";
+  return number == SIGINT    ? "SIGINT"
+         : number == SIGTERM ? "SIGTERM"
+                             : "SIGUSR1";
 }
 
 llvm::Expected<int> StopCheck::afterStep() {

@@ -14,8 +14,8 @@
 
 namespace ckopt {
 
-/// While one lives, the first SIGINT or SIGTERM is kept for those who ask; the
-/// second one does what it did before.
+/// While one lives, the first SIGINT, SIGTERM or SIGUSR1 (which mpirun passes
+/// on) is kept for those who ask; the second one does what it did before.
 class SignalCatcher {
 public:
   SignalCatcher();
@@ -25,7 +25,7 @@ public:
   static int caught();
 };
 
-/// Returns "SIGINT" or "SIGTERM".
+/// Returns "SIGINT", "SIGTERM" or "SIGUSR1".
 const char *signalName(int number);
 
 /// Decides after which step a run ends because it was asked to. Ranks are asked

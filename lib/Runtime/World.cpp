@@ -32,9 +32,8 @@ World *theWorld = nullptr;
 /// Questions before other processes get the core, and before sleep.
 constexpr int64_t kSpins = 1000, kYields = 10000;
 constexpr std::chrono::microseconds kNap{50};
-/// Questions between looks at whether the others still run: a tenth of a second
-/// where they are naps.
-constexpr int64_t kLook = 1000;
+/// Between looks at whether the others still run.
+constexpr std::chrono::milliseconds kLook{100};
 
 } // namespace
 
@@ -147,6 +146,7 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
       }
     }
   auto start = std::chrono::steady_clock::now();
+  auto nextLook = start + kLook;
   int32_t ended = -1;
   for (int64_t asked = 0; !pending.empty(); ++asked) {
     for (size_t i = 0; i < pending.size();) {
@@ -167,21 +167,23 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
       sched_yield();
     else
       std::this_thread::sleep_for(kNap);
-    if (asked % kLook == 0) {
+    auto now = std::chrono::steady_clock::now();
+    if (now >= nextLook) {
+      nextLook = now + kLook;
       if (engine->heard && engine->heard())
-        start = std::chrono::steady_clock::now();
+        start = now;
       // What it sent before it ended may still be on its way: look twice.
       int32_t before = std::exchange(ended, findEnded(pending));
       if (ended >= 0 && ended == before) {
         broken = true;
         error = "rank " + std::to_string(ended) + " on " +
                 processes[size_t(ended)].host +
-                " was killed, or ended without a word";
+                " was killed, or has ended; its own message says why, if it "
+                "had one";
         return false;
       }
     }
-    std::chrono::duration<double> waited =
-        std::chrono::steady_clock::now() - start;
+    std::chrono::duration<double> waited = now - start;
     if (timeout > 0 && waited.count() > timeout) {
       broken = true;
       int32_t peer = pending.front().peer;

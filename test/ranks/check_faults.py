@@ -6,7 +6,7 @@ a checkpoint, and around the index: all ranks end with a message that names it, 
 checkpoint stays, and the run that is resumed has the bits of one that nobody killed.
 `many-kills`: the same at 50 points; all ranks are gone 10 seconds after.
 `disk`: a rank's disk is full. `hang`: a rank stops (SIGSTOP), and others find it by
---rank-timeout, which counts no work of rank 0. `signals`: SIGTERM ends a run, of one process and
+--rank-timeout, which counts no work of rank 0. `signals`: signals end a run, of one process and
 of several, behind a whole step. `network`: a network with delays that loses packets.
 
 Ends with 77 where mpirun or the MPI engine is missing."""
@@ -132,7 +132,7 @@ def kills():
             ("fsdp:2", "1 MPI_Isend 60 KILL"),
             ("dp:2", "0 MPI_Isend 80 KILL"),
             ("fsdp:2", "1 rename 2 KILL save"),
-            ("dp:2", "0 rename 2 KILL c.safetensors"),
+            ("dp:2", "0 rename 4 KILL c.safetensors"),
             ("dp:2", "1 rename 1 KILL objects")]):
         said += kill_once(number, parallel, fault, timed=False)
     check(said, "no survivor named the rank, its step and its host")
@@ -180,44 +180,49 @@ def hang():
     folder.mkdir()
     flags = [f"--max-steps={STEPS}", "--checkpoint-every=3",
              f"--checkpoint={folder}/c.safetensors"]
-    pass_on = ["-x", "LD_PRELOAD", "-x", "CKOPT_FAULT"]
+    pass_on = ["-x", "LD_PRELOAD", "-x", "CKOPT_FAULT", "-x", "CKOPT_FAULT_FILE"]
+    reached = folder / "reached"
 
     def env(fault, **more):
-        return environment(LD_PRELOAD=str(preload), CKOPT_FAULT=fault, **more)
+        return environment(LD_PRELOAD=str(preload), CKOPT_FAULT=fault,
+                           CKOPT_FAULT_FILE=str(reached), **more)
 
     code, text = run(command("fsdp:2", *flags, "--rank-timeout=4", mpi=pass_on),
-                     env("1 MPI_Isend 60 STOP"))
+                     env("1 MPI_Isend 90 STOP"))
     check(code == 20, f"a rank that stops: exit code {code}, not 20", text)
     check(re.search(r"rank 0 on \S+, step \d+: .*rank 1 on \S+ has not answered for 4 seconds",
                     text), "a rank that stops: another message", text)
+    reached.unlink()
     print(f"a rank that stops: found, {resumes('fsdp:2', folder, 'a rank that stops')}")
     # Work of more than twice the time that ranks wait is no reason to end.
     for fault in ["0 rename 1 9 objects", "0 rename 1 9 c.safetensors", "1 rename 1 9 save"]:
         succeed(command("dp:2", *flags, "--rank-timeout=4", mpi=pass_on),
                 env(fault, CKOPT_CACHE_DIR=str(folder / "objects")))
+        check(reached.exists(), f"{fault} was not reached")
+        reached.unlink()
         shutil.rmtree(folder / "objects", ignore_errors=True)
         print(f"a rank that works for long ({fault}): waited for", flush=True)
 
 
 def signals():
-    for parallel in ["dp:1", "dp:2"]:
+    # mpirun passes SIGUSR1 on at once; of SIGTERM it makes SIGKILL seconds later.
+    for parallel, number in [("dp:1", signal.SIGTERM), ("dp:2", signal.SIGUSR1)]:
         folder = work / f"signal-{parallel[-1]}"
         folder.mkdir()
         checkpoint = folder / "c.safetensors"
         line = command(parallel, "--epochs=100000", "--checkpoint-every=50",
-                       f"--checkpoint={checkpoint}",
-                       mpi=["--mca", "odls_base_sigkill_timeout", "60"])
+                       f"--checkpoint={checkpoint}")
         started = subprocess.Popen(line, env=environment(), stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True)
         while not checkpoint.exists():
             check(started.poll() is None, "ended early", started.stdout)
             time.sleep(0.05)
-        started.send_signal(signal.SIGTERM)
+        started.send_signal(number)
         text, _ = started.communicate(timeout=limit)
-        step = re.search(r"SIGTERM ended training after step (\d+); --resume=\S+ goes on", text)
-        check(step, f"{parallel}: SIGTERM is not told of", text)
-        if parallel == "dp:1":
-            check(started.returncode == 143, f"exit code {started.returncode}, not 143", text)
+        step = re.search(rf"{number.name} ended training after step (\d+); --resume=\S+ goes on", text)
+        check(step, f"{parallel}: {number.name} is not told of", text)
+        check(started.returncode == 128 + number,
+              f"exit code {started.returncode}, not {128 + number}", text)
         header = checkpoint.read_bytes()
         check(f'"ckopt.step":"{step[1]}"'.encode() in header, "the checkpoint is another step's")
         steps = int(step[1]) + 3
@@ -226,7 +231,7 @@ def signals():
             succeed(command(parallel, "--epochs=100000", f"--max-steps={steps}", *flags, "-o",
                             str(out)))
         check(outs[0].read_bytes() == outs[1].read_bytes(), f"{parallel}: other bits")
-        print(f"{parallel}: SIGTERM ended it after step {step[1]}, exit code "
+        print(f"{parallel}: {number.name} ended it after step {step[1]}, exit code "
               f"{started.returncode}; resumed: same bits", flush=True)
 
 

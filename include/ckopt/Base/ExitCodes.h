@@ -29,8 +29,6 @@ enum ExitCode : int {
   ExitUsage = 64,        ///< wrong command line
   ExitInternal = 70,     ///< a defect of ckopt itself
   ExitIoError = 74,      ///< cannot write (disk full, no permission)
-  ExitInterrupted = 130, ///< SIGINT ended training, behind a whole step
-  ExitTerminated = 143,  ///< the same of SIGTERM
 };
 
 } // namespace ckopt
