@@ -13,7 +13,9 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 using namespace ckopt;
 
@@ -91,6 +93,10 @@ int ckopt::driverMain(int argc, char **argv) {
     reportError(makeError(failure.code, failure.text),
                 "ckopt: rank " + std::to_string(world->rank()), llvm::errs());
   endPreparing();
+  // A rank that was lost may have told the launcher, or be about to: the exit
+  // code of the run is then its own.
+  if (failure.code == ExitRank)
+    std::this_thread::sleep_for(std::chrono::seconds(3));
   // The others may wait for this rank: they end with it.
   if (failure.code != ExitOk && !stopped)
     world->abort(failure.code);
