@@ -13,6 +13,10 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <chrono>
+#include <csignal>
+#include <thread>
+
 using namespace ckopt;
 
 /// Finds out before any work is done whether its results can be written.
@@ -70,6 +74,8 @@ static llvm::Error dispatch(DriverOptions &options) {
 
 int ckopt::driverMain(int argc, char **argv) {
   registerAllTargets(); // flags name them
+  // Files that grow beyond a limit are then errors that say which one it was.
+  std::signal(SIGXFSZ, SIG_IGN);
   DriverOptions options;
   int code = ExitOk;
   if (!parseCommandLine(argc, argv, options, code))
@@ -80,11 +86,20 @@ int ckopt::driverMain(int argc, char **argv) {
   runtime::World *world = runtime::World::current();
   if (!world)
     return reportError(std::move(error), "ckopt", llvm::errs());
-  std::string name = "ckopt: rank " + std::to_string(world->rank());
-  code = reportError(std::move(error), name, llvm::errs());
+  // A signal ends all ranks behind the same step, and rank 0 says so.
+  ErrorText failure = takeErrorText(std::move(error));
+  bool stopped = failure.code > 128;
+  if (failure.code != ExitOk && (!stopped || world->isMain()))
+    reportError(makeError(failure.code, failure.text),
+                "ckopt: rank " + std::to_string(world->rank()), llvm::errs());
+  endPreparing();
+  // A rank that was lost may have told the launcher, or be about to: the exit
+  // code of the run is then its own.
+  if (failure.code == ExitRank)
+    std::this_thread::sleep_for(std::chrono::seconds(3));
   // The others may wait for this rank: they end with it.
-  if (code != ExitOk)
-    world->abort(code);
+  if (failure.code != ExitOk && !stopped)
+    world->abort(failure.code);
   world->close();
-  return ExitOk;
+  return failure.code;
 }

@@ -135,6 +135,14 @@ static bool endsAll = false;
 
 bool ckopt::failureEndsAll() { return endsAll; }
 
+static std::unique_ptr<runtime::KeepAlive> preparing;
+
+void ckopt::beginPreparing() {
+  preparing = std::make_unique<runtime::KeepAlive>();
+}
+
+void ckopt::endPreparing() { preparing.reset(); }
+
 void ckopt::leaveFilesToMain(TrainOptions &train) {
   train.progress = false;
   // Of checkpoints each rank writes its share: train() tells it the path.
@@ -174,6 +182,7 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
       return error;
   }
   endsAll = true;
+  beginPreparing();
   options.compile.together = true;
   if (llvm::Error error = agreeOnCpu(options.compile.target))
     return error;
@@ -322,7 +331,7 @@ static uint64_t hashOptions(const Compilation &compilation,
   stream << train.epochs << " " << train.maxSteps << " " << train.validateEvery
          << " " << train.checkpointEvery << " " << train.bestBy.name() << " "
          << train.earlyStop << " " << train.keepBest.empty() << " "
-         << train.resume.empty();
+         << train.resume.empty() << " " << bool(train.stopAsked);
   return hashOf(text);
 }
 
@@ -524,6 +533,7 @@ llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
   // Ranks that share weights compute the same numbers together.
   if (session.isSharded())
     return evaluate(session, source, data);
+  runtime::KeepAlive alive;
   Evaluation result;
   int64_t code = ExitOk;
   std::string error;

@@ -63,6 +63,7 @@ static llvm::Error broadcastText(World &world, Announcement &head,
 static llvm::Error
 fromMain(World &world, llvm::function_ref<llvm::Expected<std::string>()> make,
          llvm::function_ref<llvm::Error(llvm::StringRef)> take) {
+  runtime::KeepAlive alive;
   std::string text;
   Announcement head;
   if (world.isMain()) {

@@ -147,6 +147,7 @@ gatherShares(World &world, int64_t save, const ShardFile &own) {
 llvm::Error ckopt::saveByRanks(llvm::StringRef path, const Session &session,
                                const TrainingState &state) {
   World &world = *World::current();
+  runtime::KeepAlive alive;
   auto kept = [&](llvm::Error error) {
     bool exists = error && llvm::sys::fs::exists(path);
     return exists ? withContext(std::move(error),

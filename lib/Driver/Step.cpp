@@ -236,7 +236,7 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
                               weightsMetadata(source.classNames()));
     };
   auto result = train(session, source, where, options);
-  if (!result || options.html.empty())
+  if (!result || options.html.empty() || result->stopped)
     return result;
   if (llvm::Error error = writeFileAtomically(
           options.html, trainPage(compilation, where, options, *result)))
@@ -249,6 +249,7 @@ llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
   if (llvm::Error error = checkAllPhases(options.phases))
     return std::move(error);
   CompiledStep step;
+  runtime::KeepAlive alive; // the others may be faster
   step.compiled = std::make_unique<Compilation>(std::move(options));
   step.dataOptions = std::move(data);
   if (!step.dataOptions.messages)

@@ -6,6 +6,7 @@
 #include "Commands.h"
 #include "Parallel.h"
 #include "Progress.h"
+#include "Stopping.h"
 #include "Validation.h"
 #include "ckopt/Driver/Step.h"
 #include "ckopt/Support/Error.h"
@@ -118,6 +119,11 @@ trainOnce(DriverOptions &options, bool writeOutput,
       return writeOutputs(options, session,
                           weightsMetadata(source.classNames()), steps > 0);
     };
+  std::optional<SignalCatcher> signals;
+  if (!train.checkpoint.empty() || numRanks() > 1) {
+    signals.emplace();
+    train.stopAsked = SignalCatcher::caught;
+  }
   if (llvm::Error error = checkRanksAgree(*planned->compilation, session,
                                           source, validation.get(), train))
     return std::move(error);
@@ -160,6 +166,19 @@ static std::string describePeaks(const TrainResult &result) {
   return text;
 }
 
+/// Says where a signal ended the run, and how it goes on.
+static llvm::Error stoppedError(const DriverOptions &options,
+                                const TrainResult &result) {
+  const std::string &file = options.train.checkpoint;
+  return makeError(ExitCode(128 + result.stopped),
+                   llvm::Twine(signalName(result.stopped)) +
+                       " ended training after step " +
+                       llvm::Twine(result.steps) +
+                       (file.empty() ? "; without --checkpoint nothing of it "
+                                       "is kept"
+                                     : "; --resume=" + file + " goes on"));
+}
+
 llvm::Error ckopt::runTrain(DriverOptions &options) {
   if (llvm::Error error = checkTrainFlags(options))
     return error;
@@ -167,6 +186,8 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
   if (!run)
     return run.takeError();
   const TrainResult &result = run->result;
+  if (result.stopped)
+    return stoppedError(options, result);
   printPlan(*run->compilation, options.out());
   options.out() << "\n";
   if (result.nothingToDo)

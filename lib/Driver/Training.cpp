@@ -7,6 +7,7 @@
 #include "Parallel.h"
 #include "Progress.h"
 #include "RunChecks.h"
+#include "Stopping.h"
 #include "TrainLog.h"
 #include "Updates.h"
 #include "Validation.h"
@@ -25,7 +26,8 @@ public:
           const TrainOptions &options)
       : session(session), source(source), dataOptions(dataOptions),
         options(options), validation(session, dataOptions, options),
-        checkpoint(options.checkpoint), best(options.keepBest) {}
+        checkpoint(options.checkpoint), best(options.keepBest),
+        stop(options.stopAsked) {}
 
   llvm::Expected<TrainResult> run();
 
@@ -63,6 +65,7 @@ private:
   std::vector<double> seconds, communication;
   DivergenceWatch watch;
   SkipWatch skips;
+  StopCheck stop;
 };
 
 } // namespace
@@ -238,7 +241,6 @@ static double medianOf(std::vector<double> &numbers) {
 }
 
 llvm::Error Trainer::finish(DataPosition position) {
-  result.steps = stepNumber;
   if (!result.losses.empty()) {
     result.firstLoss = result.losses.front();
     result.finalLoss = result.losses.back();
@@ -344,7 +346,8 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
   if (options.maxSteps)
     end = std::min(options.stepsBefore + options.maxSteps, end);
   int64_t before = stepNumber;
-  while (stepNumber < end && !validation.isEnough() &&
+  endPreparing();
+  while (stepNumber < end && !validation.isEnough() && !result.stopped &&
          (updates || batches.position().epoch < epochs)) {
     DataPosition at = batches.position();
     llvm::Error error = runStep(batches);
@@ -384,7 +387,9 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
     bool due = options.checkpointEvery
                    ? stepNumber % options.checkpointEvery == 0
                    : epochEnds;
-    if (due)
+    if (llvm::Error error = stop.afterStep().moveInto(result.stopped))
+      return withRank(std::move(error), stepNumber);
+    if (due || result.stopped)
       if (llvm::Error error = save(batches.position()))
         return error;
   }
@@ -426,13 +431,17 @@ llvm::Expected<TrainResult> Trainer::run() {
     return std::move(error);
   if (llvm::Error error = runSteps(*batches))
     return std::move(error);
+  result.position = batches->position();
+  result.steps = stepNumber;
+  if (result.stopped)
+    return std::move(result);
+  runtime::KeepAlive alive;
   if (llvm::Error error = checkSameState(session))
     return std::move(error);
   result.nothingToDo = result.losses.empty();
   result.droppedPerEpoch = batches->dropped();
   if (stepNumber != updates)
     result.droppedBatches = 0; // the run stopped before the epoch's end
-  result.position = batches->position();
   if (llvm::Error error = save(batches->position()))
     return std::move(error);
   if (options.trained) {

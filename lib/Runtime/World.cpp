@@ -11,6 +11,7 @@
 #include "ckopt/Runtime/World.h"
 
 #include "Collective.h"
+#include "Peers.h"
 #include "WorldThread.h"
 #include "ckopt/Base/ExitCodes.h"
 #include "cuda/NcclEngine.h"
@@ -24,6 +25,7 @@
 #include <sched.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 using namespace ckopt::runtime;
 
@@ -34,6 +36,8 @@ World *theWorld = nullptr;
 /// Questions before others get the core, and before sleep.
 constexpr int64_t kSpins = 1000, kYields = 10000;
 constexpr std::chrono::microseconds kNap{50};
+/// Between looks at whether the others still run.
+constexpr std::chrono::milliseconds kLook{100};
 
 } // namespace
 
@@ -88,6 +92,15 @@ std::string World::open(const MessageEngine &engine) {
   world->hostName = name;
   world->gone.resize(size_t(world->ranks));
   world->thread = std::make_unique<WorldThread>();
+  PeerProcess own = describeProcess(name);
+  std::vector<PeerProcess> all(size_t(world->ranks));
+  std::string error;
+  if (!world->gatherAll(&own, sizeof(own), all.data(), error)) {
+    delete world;
+    return error;
+  }
+  keepWatchable(all, name);
+  world->processes = std::move(all);
   theWorld = world;
   return "";
 }
@@ -122,6 +135,23 @@ bool World::perform(const Meeting &work, std::string &error) {
 
 void World::drain() { thread->drain(); }
 
+/// Returns a rank whose message is awaited and whose process is gone, or -1.
+int32_t World::findEnded(const std::vector<Pending> &pending) const {
+  for (const Pending &one : pending)
+    if (size_t(one.peer) < processes.size() &&
+        hasEnded(processes[size_t(one.peer)]))
+      return one.peer;
+  return -1;
+}
+
+void World::beat() {
+  // Not while this rank waits: then nobody is to wait longer because of it.
+  if (waiting || !engine->beat || !mutex.try_lock())
+    return;
+  engine->beat();
+  mutex.unlock();
+}
+
 bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
   return perform([&](std::string &why) { return exchange(list, why); }, error);
 }
@@ -140,6 +170,11 @@ void World::pause(int64_t asked) {
 bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
   std::vector<Pending> pending;
   std::unique_lock lock(mutex);
+  struct Wait {
+    std::atomic<bool> &flag;
+    explicit Wait(std::atomic<bool> &flag) : flag(flag) { flag = true; }
+    ~Wait() { flag = false; }
+  } wait(waiting);
   auto fail = [&](int32_t peer, const char *why) {
     bool left = std::strcmp(why, kHasLeft) == 0;
     bool answered =
@@ -173,6 +208,8 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
       }
     }
   auto start = std::chrono::steady_clock::now();
+  auto nextLook = start + kLook;
+  int32_t ended = -1;
   for (int64_t asked = 0; !pending.empty(); ++asked) {
     for (size_t i = 0; i < pending.size();) {
       bool done = false;
@@ -191,13 +228,29 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
     lock.unlock(); // a thread that ends the run may have to call the engine
     pause(asked);
     lock.lock();
-    std::chrono::duration<double> waited =
-        std::chrono::steady_clock::now() - start;
+    auto now = std::chrono::steady_clock::now();
+    if (now >= nextLook) {
+      nextLook = now + kLook;
+      if (engine->heard && engine->heard())
+        start = now;
+      // What it sent before it ended may still be on its way: look twice.
+      int32_t before = std::exchange(ended, findEnded(pending));
+      if (ended >= 0 && ended == before) {
+        broken = true;
+        error = "rank " + std::to_string(ended) + " on " +
+                processes[size_t(ended)].host +
+                " was killed, or has ended; its own message says why, if it "
+                "had one";
+        return false;
+      }
+    }
+    std::chrono::duration<double> waited = now - start;
     if (timeout > 0 && waited.count() > timeout) {
       broken = true;
-      error = "rank " + std::to_string(pending.front().peer) +
-              " has not answered for " + std::to_string(int64_t(timeout)) +
-              " seconds";
+      int32_t peer = pending.front().peer;
+      error = "rank " + std::to_string(peer) + " on " +
+              processes[size_t(peer)].host + " has not answered for " +
+              std::to_string(int64_t(timeout)) + " seconds";
       return false;
     }
   }

@@ -8,12 +8,16 @@
 //===----------------------------------------------------------------------===//
 #include "HostFiles.h"
 
+#include "ckopt/Base/ContentHash.h"
 #include "ckopt/Base/Npy.h"
-#include "ckopt/Base/Safetensors.h"
+#include "ckopt/Base/ShardedFile.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <unistd.h>
 
 using namespace ckopt;
@@ -91,6 +95,76 @@ std::vector<char> ckopt::run::formatNpy(const HostArray &array) {
   std::vector<char> bytes(header.begin(), header.end());
   bytes.insert(bytes.end(), array.data.begin(), array.data.end());
   return bytes;
+}
+
+/// Adds a share's parts to the whole tensors, and their elements to `filled`.
+static bool addShare(const std::string &file, const ShardFile &share,
+                     std::map<std::string, HostArray> &whole,
+                     std::map<std::string, int64_t> &filled,
+                     std::string &error) {
+  std::vector<char> bytes;
+  if (!readFile(file, bytes, error))
+    return false;
+  SafetensorsHeader header;
+  std::vector<ShardPart> parts;
+  error = openShard({bytes.data(), bytes.size()}, share, header, parts);
+  for (size_t i = 0; i < parts.size() && error.empty(); ++i) {
+    const ShardPart &part = parts[i];
+    std::string_view data =
+        header.data.substr(header.tensors[i].begin,
+                           header.tensors[i].end - header.tensors[i].begin);
+    HostArray &array = whole[part.name];
+    int64_t size = dtypeSize(part.dtype);
+    if (!filled.count(part.name)) {
+      array = {part.dtype, part.shape, {}};
+      array.data.resize(size_t(array.elements() * size));
+    }
+    if (array.dtype != part.dtype || array.shape != part.shape)
+      error = "tensor '" + part.name + "' differs from other shares";
+    else if (ContentHash::of(data.data(), data.size()) != part.hash)
+      error = "damaged: tensor '" + part.name + "' has another checksum";
+    else
+      std::copy(data.begin(), data.end(),
+                array.data.begin() + part.begin * size);
+    filled[part.name] += part.count;
+  }
+  if (!error.empty())
+    error = file + ": " + error;
+  return error.empty();
+}
+
+bool ckopt::run::readSafetensors(const std::string &path,
+                                 std::vector<NamedArray> &arrays,
+                                 std::string &error) {
+  std::vector<char> bytes;
+  SafetensorsHeader header;
+  if (!readFile(path, bytes, error))
+    return false;
+  error = parseSafetensorsHeader({bytes.data(), bytes.size()}, header);
+  std::vector<ShardFile> shares;
+  if (error.empty() && isShardIndex(header.metadata))
+    error = parseShards(header.metadata, shares);
+  else if (error.empty() && isShare(header.metadata))
+    error = "one rank's share of a checkpoint; give the checkpoint itself";
+  else if (error.empty())
+    parseSafetensors(bytes, arrays, error);
+  if (!error.empty())
+    error = path + ": " + error;
+  std::map<std::string, HostArray> whole;
+  std::map<std::string, int64_t> filled;
+  std::string folder;
+  if (!shares.empty()) // beside the file that a link names
+    folder = shardFolder(std::filesystem::canonical(path).string());
+  for (const ShardFile &share : shares)
+    if (error.empty() &&
+        !addShare(folder + "/" + share.name, share, whole, filled, error))
+      return false;
+  for (auto &[name, array] : whole) {
+    if (error.empty() && filled[name] != array.elements())
+      error = path + ": tensor '" + name + "' is not whole in its shares";
+    arrays.push_back({name, std::move(array)});
+  }
+  return error.empty();
 }
 
 bool ckopt::run::parseSafetensors(const std::vector<char> &bytes,

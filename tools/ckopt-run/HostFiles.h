@@ -44,6 +44,9 @@ struct NamedArray {
   std::string name;
   HostArray array;
 };
+/// Reads a safetensors file, or a checkpoint that several ranks wrote.
+bool readSafetensors(const std::string &path, std::vector<NamedArray> &arrays,
+                     std::string &error);
 bool parseSafetensors(const std::vector<char> &bytes,
                       std::vector<NamedArray> &arrays, std::string &error);
 

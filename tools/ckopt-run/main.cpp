@@ -77,13 +77,10 @@ int loadWeights(Loaded &loaded, const Options &options) {
     return complain(status);
   std::map<std::string, HostArray> file;
   if (!options.weights.empty()) {
-    std::vector<char> bytes;
     std::vector<NamedArray> arrays;
     std::string error;
-    if (!readFile(options.weights, bytes, error))
+    if (!readSafetensors(options.weights, arrays, error))
       return complain(ExitInputError, error);
-    if (!parseSafetensors(bytes, arrays, error))
-      return complain(ExitInputError, options.weights + ": " + error);
     for (NamedArray &named : arrays)
       file[named.name] = std::move(named.array);
   }

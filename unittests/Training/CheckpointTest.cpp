@@ -141,3 +141,71 @@ TEST_F(Checkpoints, FilesThatAreNone) {
                    "damaged checkpoint: 'ckopt.step'");
   }
 }
+
+/// Writes a share of "m" [4, 3] (0, 1, 2, ...), "v" [5] and "none" [0]: the
+/// first `cut` elements of m and all of "none", or the others and v.
+static ShardFile share(const std::string &path, int64_t save, int64_t rank,
+                       int64_t cut) {
+  std::vector<ShardPart> parts = {
+      {"m", DType::F32, {4, 3}, rank ? cut : 0, rank ? 12 - cut : cut, 0}};
+  if (rank)
+    parts.push_back({"v", DType::F32, {5}, 0, 5, 0});
+  else
+    parts.push_back({"none", DType::F32, {0}, 0, 0, 0});
+  return valueOf(
+      writeShare(path, save, rank, 2, parts, [](const ShardPart &part) {
+        HostTensor value(part.dtype, {part.count});
+        for (int64_t i = 0; i < part.count; ++i)
+          value.setDouble(i, double(part.begin + i));
+        return value;
+      }));
+}
+
+TEST_F(Checkpoints, OfSeveralRanksAreReadInAnyParts) {
+  for (int64_t cut : {6, 7}) { // whole rows, and in the middle of one
+    int64_t save = valueOf(beginSave(file("c")));
+    EXPECT_EQ(save, cut - 5);
+    std::vector<ShardFile> shares = {share(file("c"), save, 0, cut),
+                                     share(file("c"), save, 1, cut)};
+    put("c.shards/.save9-rank0of2.safetensors.tmp-1-0", "left by a kill");
+    put("c.shards/notes.txt", "not ours");
+    EXPECT_EQ(textOf(finishSave(file("c"), some().state, shares)), "");
+    OpenCheckpoint read = valueOf(openCheckpoint(file("c")));
+    EXPECT_EQ(read.state.step, 123);
+    TensorMap all = valueOf(read.tensors.readAll());
+    EXPECT_EQ(all.find("m")->shape(), llvm::ArrayRef<int64_t>({4, 3}));
+    EXPECT_EQ(all.find("none")->numElements(), 0);
+    EXPECT_EQ(all.find("v")->getDouble(4), 4);
+    for (int64_t begin = 0; begin <= 12; ++begin)
+      for (int64_t end = begin; end <= 12; ++end) {
+        HostTensor part = valueOf(read.tensors.read(0, begin, end - begin));
+        ASSERT_EQ(part.numElements(), end - begin);
+        for (int64_t i = begin; i < end; ++i)
+          EXPECT_EQ(part.getDouble(i - begin), double(i));
+      }
+    // The shares, and nobody else's file, but for what a kill left.
+    EXPECT_TRUE(llvm::sys::fs::exists(file("c.shards/notes.txt")));
+    EXPECT_FALSE(llvm::sys::fs::exists(
+        file("c.shards/.save9-rank0of2.safetensors.tmp-1-0")));
+  }
+  EXPECT_FALSE(
+      llvm::sys::fs::exists(file("c.shards/save1-rank0of2.safetensors")));
+  EXPECT_EQ(textOf(writeCheckpoint(file("c"), some())), "");
+  EXPECT_FALSE(
+      llvm::sys::fs::exists(file("c.shards/save2-rank0of2.safetensors")));
+}
+
+TEST_F(Checkpoints, SharesThatAreNotWholeAreNoCheckpoint) {
+  int64_t save = valueOf(beginSave(file("c")));
+  ShardFile first = share(file("c"), save, 0, 6),
+            second = share(file("c"), save, 1, 7);
+  // No index: a run that was killed here has no checkpoint.
+  EXPECT_NE(textOf(openCheckpoint(file("c"))), "");
+  EXPECT_EQ(textOf(finishSave(file("c"), some().state, {first, second})), "");
+  expectContains(textOf(openCheckpoint(file("c"))),
+                 "tensor 'm' is not whole in its shares");
+  ShardFile elsewhere = first;
+  elsewhere.name = shardName(save, 0, 3);
+  expectContains(textOf(finishSave(file("c"), some().state, {elsewhere})),
+                 "which rank 0 has written, is not seen by rank 0");
+}

@@ -71,8 +71,8 @@ public:
   /// Returns parameters, state and (if asked) optimizer state, whole: where
   /// ranks share them, all ranks must ask.
   llvm::Expected<TensorMap> weights(bool optimizerState) const;
-  /// The same for rank 0 alone: the others give their parts, a tensor at a
-  /// time, and keep none.
+  /// The same for rank 0 alone: the others send their shards, a tensor at a
+  /// time, and have no room for more than one of these beside the session.
   llvm::Expected<TensorMap> weightsOnMain(bool optimizerState) const;
 
   /// Writes all that a step changes or keeps from `values`. One error lists
@@ -87,7 +87,8 @@ public:
 
 private:
   Session() = default;
-  llvm::Expected<TensorMap> collect(bool optimizerState, bool keep) const;
+  llvm::Expected<TensorMap> collect(bool optimizerState, bool onMain) const;
+  llvm::Expected<HostTensor> readOnMain(int64_t index) const;
   llvm::Error checkIndex(int64_t index) const;
   std::vector<int64_t> stateTensors() const;
   llvm::Error checkState(llvm::ArrayRef<TensorSpec> given,

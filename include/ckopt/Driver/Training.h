@@ -150,6 +150,9 @@ struct TrainOptions {
   /// A page about the run, written at its end by train() of a compilation.
   std::string html;
   MessageHandler messages; ///< of warnings; null: the step's own handler
+  /// Asked after each step, on all ranks or on none: a number other than 0 (of
+  /// a signal, say) on any rank ends the run there, with a checkpoint.
+  std::function<int()> stopAsked;
   /// Called after each step.
   std::function<llvm::Error(const StepReport &)> report;
   /// Called after the last step and before held-out samples are evaluated, so
@@ -184,6 +187,7 @@ struct TrainResult {
   std::vector<ValidationPoint> validations; ///< all of this run
   std::optional<BestEvaluation> best;       ///< by TrainOptions::bestBy
   bool stoppedEarly = false;
+  int stopped = 0;                ///< what TrainOptions::stopAsked gave; else 0
   bool classified = false;        ///< the evaluation has an accuracy
   bool nothingToDo = false;       ///< the run was at its end already
   DataPosition position;          ///< where the run stands now

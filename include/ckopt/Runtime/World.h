@@ -19,6 +19,7 @@
 
 #include "ckopt/Runtime/Export.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,7 @@
 namespace ckopt::runtime {
 
 struct MessageEngine;
+struct PeerProcess;
 class WorldThread;
 
 /// Something that ranks do together; false with a reason where it fails.
@@ -73,7 +75,10 @@ public:
 
   /// Waits at most so many seconds for another rank; 0: for ever.
   void setTimeout(double seconds) { timeout = seconds; }
-  double waitsFor() const { return timeout; }
+  double waitsAtMost() const { return timeout; }
+  /// Tells the others that this rank runs, unless it waits for one of them.
+  /// Their time begins anew. From any thread.
+  void beat();
 
   /// Does all transfers and waits for their end. False with a reason that names
   /// the rank which does not answer.
@@ -128,6 +133,7 @@ private:
   void abandon(const std::vector<Pending> &pending);
   bool exchange(const std::vector<Transfer> &list, std::string &error);
   void pause(int64_t asked);
+  int32_t findEnded(const std::vector<Pending> &pending) const;
   void leave();
 
   const MessageEngine *engine = nullptr;
@@ -140,6 +146,8 @@ private:
   bool broken = false;    ///< a peer did not answer, for another reason
   std::mutex mutex;       ///< of the engine
   std::unique_ptr<WorldThread> thread;
+  std::atomic<bool> waiting = false;  ///< for another rank
+  std::vector<PeerProcess> processes; ///< of all ranks
 };
 
 } // namespace ckopt::runtime

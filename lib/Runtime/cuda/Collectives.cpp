@@ -328,7 +328,7 @@ static std::shared_ptr<NcclComm> connect(World &world, const Driver &cuda,
   place.rank = world.rank();
   place.ranks = world.size();
   place.ordinal = ordinal;
-  place.timeout = world.waitsFor();
+  place.timeout = world.waitsAtMost();
   if (!agree(world, error) || !world.broadcast(&id, sizeof(id), error) ||
       !gatherProcesses(world, place.processes, error))
     return nullptr;
@@ -378,7 +378,7 @@ ckrt_status Collectives::create(const Manifest &manifest, const Driver &cuda,
     made->comm = connect(*world, cuda, ordinal, error);
   if (!made->comm)
     return fail(CKRT_RANK, error);
-  made->comm->setTimeout(world->waitsFor());
+  made->comm->setTimeout(world->waitsAtMost());
   made->countTraffic();
   return gatherDevices(*world, device, made->devicesText, error)
              ? CKRT_OK

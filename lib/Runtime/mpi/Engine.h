@@ -36,6 +36,10 @@ struct MessageEngine {
   /// Whether the last messages say that a rank leaves; else its process's end
   /// does.
   bool saysFarewell;
+  /// Tells all others that this process runs; null: the engine has no way.
+  void (*beat)();
+  /// Whether another process told so since the last call.
+  bool (*heard)();
 };
 
 inline constexpr uint32_t kEngineVersion = 3;

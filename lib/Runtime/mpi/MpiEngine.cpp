@@ -85,7 +85,7 @@ int32_t newMessage(int64_t expected) {
   return int32_t(messages.size()) - 1;
 }
 
-constexpr int kTag = 0;
+constexpr int kTag = 0, kBeatTag = 1;
 
 const char *send(const void *data, int64_t bytes, int32_t to,
                  int32_t &request) {
@@ -157,7 +157,39 @@ void finish() {
     MPI_Finalize();
 }
 
+void beat() {
+  static const char nothing = 0;
+  int ownRank = 0, ranks = 1;
+  MPI_Comm_rank(world, &ownRank);
+  MPI_Comm_size(world, &ranks);
+  for (int peer = 0; peer < ranks; ++peer) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (peer != ownRank && MPI_Isend(&nothing, 1, MPI_BYTE, peer, kBeatTag,
+                                     world, &request) == MPI_SUCCESS)
+      MPI_Request_free(&request);
+  }
+}
+
+bool heard() {
+  bool any = false;
+  char taken = 0;
+  MPI_Status status;
+  for (int flag = 1; flag;) {
+    flag = 0;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, kBeatTag, world, &flag, &status) !=
+            MPI_SUCCESS ||
+        !flag)
+      break;
+    MPI_Recv(&taken, 1, MPI_BYTE, status.MPI_SOURCE, kBeatTag, world,
+             MPI_STATUS_IGNORE);
+    any = true;
+  }
+  return any;
+}
+
 } // namespace
 
-const MessageEngine ckopt_engine = {kEngineVersion, start, send,     receive, test,
-                             cancel,         alive, abortAll, finish, /*saysFarewell=*/true};
+const MessageEngine ckopt_engine = {
+    kEngineVersion, start, send,     receive, test,
+    cancel,         alive, abortAll, finish,  /*saysFarewell=*/true,
+    beat,           heard};

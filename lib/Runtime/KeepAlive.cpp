@@ -1,0 +1,50 @@
+//===- KeepAlive.cpp - work that other ranks wait for ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Runtime/KeepAlive.h"
+
+#include "ckopt/Runtime/World.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+
+using namespace ckopt::runtime;
+
+struct KeepAlive::Thread {
+  explicit Thread(World &world)
+      : interval(std::clamp(world.waitsAtMost() / 5, 0.02, 5.0)),
+        thread([this, &world] { run(world); }) {}
+  ~Thread() {
+    {
+      std::lock_guard lock(mutex);
+      ends = true;
+    }
+    woken.notify_all();
+    thread.join();
+  }
+
+private:
+  void run(World &world) {
+    std::unique_lock lock(mutex);
+    while (!woken.wait_for(lock, interval, [this] { return ends; }))
+      world.beat();
+  }
+
+  std::chrono::duration<double> interval;
+  std::mutex mutex; ///< of `ends`
+  std::condition_variable woken;
+  bool ends = false;
+  std::thread thread;
+};
+
+KeepAlive::KeepAlive() {
+  World *world = World::current();
+  if (world && world->waitsAtMost() > 0)
+    thread = new Thread(*world);
+}
+
+KeepAlive::~KeepAlive() { delete thread; }
