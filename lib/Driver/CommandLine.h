@@ -65,6 +65,7 @@ struct DriverOptions {
   bool profile = false;   ///< bench: a table of kernels by time
   std::string profileOut; ///< bench: file for the kernels' times
   std::string calibrate;  ///< bench: file for the machine's rates
+  std::string collectives; ///< bench: file for times between ranks; no model
   std::string tune;       ///< bench: file for the library table
   int depth = 2;          ///< levels of modules in tables; 0: no table
   double rankTimeout = 0; ///< --rank-timeout: seconds; 0: none

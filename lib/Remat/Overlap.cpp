@@ -226,6 +226,8 @@ bool FlightPlanner::findWindow(Flight &flight) {
     begin = std::max(begin, split != waits.end() ? split->second
                                                  : placeOf.lookup(maker) + 1);
   }
+  if (call->use_empty()) // nothing but its messages is of use
+    end = flight.place + 1;
   for (Value result : call.getOuts())
     end = std::min(end, firstUse(result));
   Operation *op = getCollective(call);
@@ -300,13 +302,15 @@ bool FlightPlanner::fits(const Flight &flight) {
     Value base = getViewBase(call.getArgs()[i]);
     size_t own = bufferOf.lookup(result);
     if (inPlace) { // one buffer from here on
-      Buffer &joined = buffers[bufferOf.lookup(base)];
-      joined.last = std::max(joined.last, buffers[own].last);
+      size_t joined = bufferOf.lookup(base);
+      buffers[joined].last = std::max(buffers[joined].last, buffers[own].last);
       buffers[own].bytes = 0;
-      bufferOf[result] = bufferOf.lookup(base);
+      bufferOf[result] = joined;
+      if (!extend(joined, wait, wait)) // of results that nothing reads
+        return false;
       continue;
     }
-    if (!extend(own, start, start))
+    if (!extend(own, start, wait))
       return false;
     if (auto found = bufferOf.find(base); found != bufferOf.end())
       if (!extend(found->second, wait, wait))

@@ -35,7 +35,7 @@ public:
 
 private:
   func::FuncOp makeKernel(func::FuncOp callee, StringRef suffix,
-                          FunctionType type);
+                          FunctionType type, Block *&body);
   func::FuncOp startKernel(Flight &flight, RankedTensorType scratch);
   func::FuncOp waitKernel(Flight &flight, KernelCallOp start,
                           ArrayRef<Value> kept);
@@ -45,13 +45,19 @@ private:
   SymbolTable symbols;
   OpBuilder builder;
   DenseMap<Flight *, std::pair<KernelCallOp, KernelCallOp>> made;
+  /// By the collective's kernel and their own type; looked up only.
+  DenseMap<std::pair<Operation *, Type>, func::FuncOp> kernels;
 };
 
 } // namespace
 
 /// Makes an empty kernel beside another one; it has that one's attributes.
+/// `body` stays null where a call of the same kernel made it before.
 func::FuncOp FlightApplier::makeKernel(func::FuncOp callee, StringRef suffix,
-                                       FunctionType type) {
+                                       FunctionType type, Block *&body) {
+  func::FuncOp &known = kernels[{callee, type}];
+  if (known)
+    return known;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfter(callee);
   auto kernel = func::FuncOp::create(builder, callee.getLoc(),
@@ -60,7 +66,8 @@ func::FuncOp FlightApplier::makeKernel(func::FuncOp callee, StringRef suffix,
     kernel->setDiscardableAttr(attr.getName(), attr.getValue());
   kernel.setPrivate();
   symbols.insert(kernel); // may choose another name
-  return kernel;
+  body = kernel.addEntryBlock();
+  return known = kernel;
 }
 
 func::FuncOp FlightApplier::startKernel(Flight &flight,
@@ -69,18 +76,20 @@ func::FuncOp FlightApplier::startKernel(Flight &flight,
   Operation *op = &callee.front().front();
   SmallVector<Type> results(callee.getResultTypes());
   results.push_back(scratch);
+  Block *block = nullptr;
   func::FuncOp kernel = makeKernel(
-      callee, "_start", builder.getFunctionType(callee.getArgumentTypes(), results));
+      callee, "_start",
+      builder.getFunctionType(callee.getArgumentTypes(), results), block);
+  if (!block)
+    return kernel;
   OpBuilder::InsertionGuard guard(builder);
-  Block *block = kernel.addEntryBlock();
   builder.setInsertionPointToStart(block);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(
         block->getArgument(cast<BlockArgument>(operand).getArgNumber()));
-  SmallVector<NamedAttribute> attributes{
-      builder.getNamedAttr("collective", builder.getStringAttr(
-                                             op->getName().stripDialect()))};
+  SmallVector<NamedAttribute> attributes{builder.getNamedAttr(
+      "collective", builder.getStringAttr(op->getName().stripDialect()))};
   for (StringRef name : {"ranks", "groups", "stride", "root"})
     if (Attribute attr = op->getAttr(name))
       attributes.push_back(builder.getNamedAttr(name, attr));
@@ -96,19 +105,21 @@ func::FuncOp FlightApplier::waitKernel(Flight &flight, KernelCallOp start,
   Operation *op = &callee.front().front();
   SmallVector<Type> inputs(start.getResultTypes());
   llvm::append_range(inputs, ValueRange(kept).getTypes());
-  func::FuncOp kernel =
-      makeKernel(callee, "_wait",
-                 builder.getFunctionType(inputs, callee.getResultTypes()));
+  Block *block = nullptr;
+  func::FuncOp kernel = makeKernel(
+      callee, "_wait", builder.getFunctionType(inputs, callee.getResultTypes()),
+      block);
+  if (!block)
+    return kernel;
   OpBuilder::InsertionGuard guard(builder);
-  Block *block = kernel.addEntryBlock();
   builder.setInsertionPointToStart(block);
   SmallVector<NamedAttribute> attributes;
   for (StringRef name : {"ranks", "groups", "stride"})
     if (Attribute attr = op->getAttr(name))
       attributes.push_back(builder.getNamedAttr(name, attr));
-  auto wait = CollectiveWaitOp::create(builder, op->getLoc(),
-                                       callee.getResultTypes(),
-                                       block->getArguments(), attributes);
+  auto wait =
+      CollectiveWaitOp::create(builder, op->getLoc(), callee.getResultTypes(),
+                               block->getArguments(), attributes);
   func::ReturnOp::create(builder, op->getLoc(), wait.getOutputs());
   return kernel;
 }
@@ -166,10 +177,12 @@ void FlightApplier::run(std::vector<Flight> &flights) {
     for (Flight &flight : flights)
       if (flight.start == gap)
         order.push_back(made[&flight].first);
-    if (gap < int64_t(calls.size()) &&
-        llvm::none_of(flights, [&](const Flight &flight) {
-          return flight.call == calls[size_t(gap)];
-        }))
+    if (gap < int64_t(calls.size()) && llvm::none_of(
+                                           flights,
+                                           [&](const Flight &flight) {
+                                             return flight.call ==
+                                                    calls[size_t(gap)];
+                                           }))
       order.push_back(calls[size_t(gap)]);
   }
   for (Flight &flight : flights)
@@ -251,6 +264,11 @@ static void noteFigures(func::FuncOp function, const StepSeconds &step,
   figures.exposed = step.exposed;
   figures.seconds = std::max(0.0, figures.seconds - hidden);
   figures.baseSeconds = std::max(0.0, figures.baseSeconds - hidden);
+  // Messages can take no time at best: any of them might go on under kernels.
+  figures.lowerBound = std::min(figures.kernelBound, figures.seconds);
+  if (figures.status == "optimal" &&
+      figures.seconds > figures.lowerBound * (1 + 1e-6))
+    figures.status = "feasible";
   if (packed >= 0)
     figures.arena = figures.argumentBytes + packed;
   function->setAttr(kPlanAttr, toAttribute(figures, function.getContext()));
