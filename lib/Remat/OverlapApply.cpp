@@ -31,7 +31,7 @@ public:
   FlightApplier(func::FuncOp function)
       : function(function), symbols(function->getParentOp()),
         builder(function.getContext()) {}
-  void run(std::vector<Flight> &flights);
+  void run(FlightPlan &plan);
 
 private:
   func::FuncOp makeKernel(func::FuncOp callee, StringRef suffix,
@@ -165,7 +165,11 @@ void FlightApplier::split(Flight &flight) {
   made[&flight] = {start, wait};
 }
 
-void FlightApplier::run(std::vector<Flight> &flights) {
+void FlightApplier::run(FlightPlan &plan) {
+  std::vector<Flight> &flights = plan.flights;
+  DenseMap<Operation *, int64_t> delayed;
+  for (auto [call, gap] : plan.delayed)
+    delayed[call] = gap;
   SmallVector<Operation *> calls(function.getOps<KernelCallOp>());
   for (Flight &flight : flights)
     split(flight);
@@ -174,15 +178,18 @@ void FlightApplier::run(std::vector<Flight> &flights) {
     for (Flight &flight : flights)
       if (flight.wait == gap)
         order.push_back(made[&flight].second);
+    for (auto [call, at] : plan.delayed)
+      if (at == gap)
+        order.push_back(call);
     for (Flight &flight : flights)
       if (flight.start == gap)
         order.push_back(made[&flight].first);
-    if (gap < int64_t(calls.size()) && llvm::none_of(
-                                           flights,
-                                           [&](const Flight &flight) {
-                                             return flight.call ==
-                                                    calls[size_t(gap)];
-                                           }))
+    if (gap < int64_t(calls.size()) && !delayed.contains(calls[size_t(gap)]) &&
+        llvm::none_of(
+            flights,
+            [&](const Flight &flight) {
+              return flight.call == calls[size_t(gap)];
+            }))
       order.push_back(calls[size_t(gap)]);
   }
   for (Flight &flight : flights)
@@ -190,8 +197,8 @@ void FlightApplier::run(std::vector<Flight> &flights) {
   orderCalls(function, order);
 }
 
-void ckopt::applyFlights(func::FuncOp function, std::vector<Flight> &flights) {
-  FlightApplier(function).run(flights);
+void ckopt::applyFlights(func::FuncOp function, FlightPlan &plan) {
+  FlightApplier(function).run(plan);
 }
 
 //===----------------------------------------------------------------------===//
@@ -316,39 +323,36 @@ private:
 
   void runOn(func::FuncOp function) {
     CostModel costs(*settled, ratesOf(function));
-    int64_t limit = limitOf(function), packed = -1;
-    SmallVector<std::pair<Value, int64_t>> moved;
-    std::vector<Flight> flights =
-        planFlights(function, costs, limit, packed, moved);
+    int64_t limit = limitOf(function);
+    FlightPlan plan = planFlights(function, costs, limit);
     DenseMap<Operation *, double> seconds;
-    if (!flights.empty())
-      rewrite(function, flights, limit, packed, moved, costs, seconds);
+    bool any = !plan.flights.empty();
+    if (any)
+      rewrite(function, plan, limit, costs, seconds);
     noteFigures(function, follow(function, costs, seconds),
-                flights.empty() ? -1 : packed);
+                any ? plan.packed : -1);
   }
 
-  static void rewrite(func::FuncOp function, std::vector<Flight> &flights,
-                      int64_t limit, int64_t packed,
-                      ArrayRef<std::pair<Value, int64_t>> moved,
+  static void rewrite(func::FuncOp function, FlightPlan &plan, int64_t limit,
                       CostModel &costs,
                       DenseMap<Operation *, double> &seconds) {
     Builder builder(function.getContext());
-    for (auto [value, offset] : moved) {
+    for (auto [value, offset] : plan.moved) {
       auto call = value.getDefiningOp<KernelCallOp>();
       SmallVector<int64_t> offsets(*call.getOffsets());
       offsets[cast<OpResult>(value).getResultNumber()] = offset;
       call.setOffsets(offsets);
     }
     std::vector<double> times;
-    for (Flight &flight : flights)
+    for (Flight &flight : plan.flights)
       times.push_back(costs.seconds(flight.call));
-    applyFlights(function, flights);
+    applyFlights(function, plan);
     size_t next = 0;
     for (KernelCallOp call : function.getOps<KernelCallOp>())
       if (isStart(call))
         seconds[call] = times[next++];
     if (limit >= 0) {
-      function->setAttr(kPackedBytes, builder.getI64IntegerAttr(packed));
+      function->setAttr(kPackedBytes, builder.getI64IntegerAttr(plan.packed));
       return;
     }
     function->removeAttr(kPackedBytes);

@@ -86,3 +86,35 @@ func.func @chain(%x: tensor<4096xf32>, %y: tensor<4096xf32>) -> (tensor<2048xf32
   %g = ckopt.kernel_call @sum(%e) {workspace = 12288 : i64, reuse = array<i64: 0, 0>} : (tensor<2048xf32>) -> tensor<2048xf32>
   return %d, %g : tensor<2048xf32>, tensor<2048xf32>
 }
+
+// -----
+
+func.func private @f(%x: tensor<4096xf32>) -> tensor<4096xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.neg %x : (tensor<4096xf32>) -> tensor<4096xf32>
+  return %0 : tensor<4096xf32>
+}
+func.func private @sum(%x: tensor<4096xf32>) -> tensor<4096xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.all_reduce %x {ranks = 2 : i64} : (tensor<4096xf32>) -> tensor<4096xf32>
+  return %0 : tensor<4096xf32>
+}
+func.func private @update(%p: tensor<4096xf32>, %g: tensor<4096xf32>) -> tensor<4096xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.add %p, %g : (tensor<4096xf32>, tensor<4096xf32>) -> tensor<4096xf32>
+  return %0 : tensor<4096xf32>
+}
+// An update right behind its sum moves on, behind as many kernels as the messages need
+// and no more, since the sum stays alive for it.
+// CHECK-LABEL: func.func @late_update
+func.func @late_update(%p: tensor<4096xf32> {ckopt.name = "p", ckopt.role = "parameter"}, %x: tensor<4096xf32>) -> (tensor<4096xf32> {ckopt.updates = 0 : i64}, tensor<4096xf32>) {
+  // CHECK: @f(%arg1)
+  %a = ckopt.kernel_call @f(%x) : (tensor<4096xf32>) -> tensor<4096xf32>
+  // CHECK: @sum_start
+  %s = ckopt.kernel_call @sum(%a) {workspace = 24576 : i64, reuse = array<i64: 0, 0>} : (tensor<4096xf32>) -> tensor<4096xf32>
+  %u = ckopt.kernel_call @update(%p, %s) {updates = array<i64: 0, 0>} : (tensor<4096xf32>, tensor<4096xf32>) -> tensor<4096xf32>
+  // CHECK: @f(%arg1)
+  %b = ckopt.kernel_call @f(%x) {cost = 1.0 : f64} : (tensor<4096xf32>) -> tensor<4096xf32>
+  // CHECK: %[[W:.*]] = ckopt.kernel_call @sum_wait
+  // CHECK: @update(%arg0, %[[W]])
+  // CHECK: @f
+  %c = ckopt.kernel_call @f(%b) {cost = 1.0 : f64} : (tensor<4096xf32>) -> tensor<4096xf32>
+  return %u, %c : tensor<4096xf32>, tensor<4096xf32>
+}
