@@ -9,8 +9,8 @@
 // a plan that is returned was verified and fits the budget.
 //
 //===----------------------------------------------------------------------===//
-#include "Overlap.h"
 #include "Planning.h"
+#include "Overlap.h"
 #include "Reporting.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"

@@ -4,14 +4,14 @@
 //
 // Waiting asks the engine again and again, which is what makes MPI go on; it
 // sleeps between questions once the answer takes long, since the rank that is
-// waited for may need the core, and from the first one where this rank's kernels
-// do.
+// waited for may need the core, and from the first one where this rank's
+// kernels do.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/World.h"
 
-#include "ckopt/Base/ExitCodes.h"
 #include "WorldThread.h"
+#include "ckopt/Base/ExitCodes.h"
 #include "mpi/Engine.h"
 
 #include <chrono>
