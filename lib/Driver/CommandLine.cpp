@@ -336,7 +336,11 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
   };
   FlagTable::Given given;
   llvm::Error error = flags.table.parse(rest, command, takeModel, &given);
-  if (!error && options.compile.model.empty() && !options.listOps)
+  bool timesRanks = !options.collectives.empty();
+  if (!error && timesRanks && !options.compile.model.empty())
+    error = usageError("--collectives times messages alone; it takes no model");
+  if (!error && options.compile.model.empty() && !options.listOps &&
+      !timesRanks)
     error = usageError("no model given; usage: ckopt " + name +
                        " MODEL.onnx [flags]");
   if (!error)

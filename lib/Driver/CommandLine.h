@@ -62,14 +62,15 @@ struct DriverOptions {
   int64_t warmup = 2; ///< --warmup of bench
   bool checkFinite = false;
   bool verifyRemat = false, keepValues = false;
-  bool profile = false;   ///< bench: a table of kernels by time
-  std::string profileOut; ///< bench: file for the kernels' times
-  std::string calibrate;  ///< bench: file for the machine's rates
-  std::string tune;       ///< bench: file for the library table
-  int depth = 2;          ///< levels of modules in tables; 0: no table
-  double rankTimeout = 0; ///< --rank-timeout: seconds; 0: none
-  std::string ncclId;     ///< --nccl-id
-  std::string cluster;    ///< --cluster of plan: ckopt-cluster/1
+  bool profile = false;    ///< bench: a table of kernels by time
+  std::string profileOut;  ///< bench: file for the kernels' times
+  std::string calibrate;   ///< bench: file for the machine's rates
+  std::string collectives; ///< bench: file for times between ranks; no model
+  std::string tune;        ///< bench: file for the library table
+  int depth = 2;           ///< levels of modules in tables; 0: no table
+  double rankTimeout = 0;  ///< --rank-timeout: seconds; 0: none
+  std::string ncclId;      ///< --nccl-id
+  std::string cluster;     ///< --cluster of plan: ckopt-cluster/1
   bool quiet = false;
   bool listOps = false;
   bool summary = false; ///< import: prints counts instead of IR

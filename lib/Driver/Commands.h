@@ -23,6 +23,8 @@ llvm::Error runCompare(DriverOptions &options);
 llvm::Error runForward(DriverOptions &options);
 llvm::Error runGrad(DriverOptions &options);
 llvm::Error runBench(DriverOptions &options);
+/// Times messages between the ranks of the world, which is open.
+llvm::Error runCollectivesBench(DriverOptions &options);
 llvm::Error runInspect(DriverOptions &options);
 llvm::Error runCheck(DriverOptions &options);
 

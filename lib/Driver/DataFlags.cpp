@@ -180,6 +180,11 @@ void DriverFlags::addTimeFlags() {
       "time each kernel; fit the machine's rates to the times and write them "
       "for --cost-model=profile=FILE, for this and other models",
       flag::text("calibrate", o.calibrate));
+  add("collectives", "FILE", Bench,
+      "no model: time sums, gathers and broadcasts between the ranks that "
+      "mpirun starts, by size, and write the times for "
+      "--cost-model=profile=FILE (docs/parallel.md)",
+      flag::text("collectives", o.collectives));
   add("tune", "FILE", Bench,
       "time each product and pointwise convolution of the step alone in all "
       "forms that libraries have, and write a table of the fastest for "

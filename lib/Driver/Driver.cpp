@@ -63,7 +63,8 @@ static llvm::Error dispatch(DriverOptions &options) {
   case Command::Grad:
     return runGrad(options);
   case Command::Bench:
-    return runBench(options);
+    return options.collectives.empty() ? runBench(options)
+                                       : runCollectivesBench(options);
   case Command::Inspect:
     return runInspect(options);
   case Command::Check:

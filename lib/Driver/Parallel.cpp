@@ -152,6 +152,16 @@ void ckopt::leaveFilesToMain(TrainOptions &train) {
 
 llvm::Error ckopt::joinWorld(DriverOptions &options) {
   int64_t ranks = options.compile.step.ranks;
+  if (!options.collectives.empty()) {
+    int64_t launched = launchedRanks();
+    if (launched < 2)
+      return usageError("--collectives times messages between ranks, and this "
+                        "process was started alone: mpirun -n 2 ckopt bench "
+                        "--collectives=" +
+                        llvm::Twine(options.collectives));
+    failureEndsAll = true;
+    return openWorld(launched, options.rankTimeout);
+  }
   if (options.command != Command::Train) {
     if (int64_t launched = launchedRanks(); launched > 1)
       return usageError("mpirun started " + llvm::Twine(launched) +

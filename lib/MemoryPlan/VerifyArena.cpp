@@ -11,10 +11,10 @@
 // keep their reuse promises. Complexity: O(n log n).
 //
 //===----------------------------------------------------------------------===//
+#include "VerifyFlights.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
-#include "VerifyFlights.h"
 
 #include <map>
 

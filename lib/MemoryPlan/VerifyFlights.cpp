@@ -39,9 +39,8 @@ static LogicalResult checkAlone(KernelCallOp call, Value value) {
         continue;
       llvm::append_range(left, getAliases(user, next));
       if (!isView(user) && !user->isBeforeInBlock(call))
-        return user->emitError()
-               << "touches " << getValueName(value)
-               << ", which a collective in flight overwrites";
+        return user->emitError() << "touches " << getValueName(value)
+                                 << ", which a collective in flight overwrites";
     }
   }
   return success();
@@ -51,8 +50,8 @@ static LogicalResult checkStart(KernelCallOp start) {
   Operation *wait = nullptr;
   for (auto [i, result] : llvm::enumerate(start.getOuts())) {
     if (!result.hasOneUse())
-      return start.emitError() << "result " << i
-                               << " is in flight, and is for one wait alone";
+      return start.emitError()
+             << "result " << i << " is in flight, and is for one wait alone";
     Operation *user = *result.user_begin();
     if (!calledOp<CollectiveWaitOp>(user))
       return user->emitError() << "reads a result of a collective that is in "
@@ -68,8 +67,8 @@ static LogicalResult checkStart(KernelCallOp start) {
     return call.emitError("does not wait for all of a collective, in its "
                           "order");
   for (auto [i, operand] : llvm::enumerate(start.getArgs())) {
-    bool overwrites = i + 1 < start.getOuts().size() &&
-                      isAlias(start.getResult(unsigned(i)));
+    bool overwrites =
+        i + 1 < start.getOuts().size() && isAlias(start.getResult(unsigned(i)));
     if (overwrites) {
       if (isa<BlockArgument>(getViewBase(operand)))
         return start.emitError("overwrites an argument");
@@ -91,8 +90,8 @@ LogicalResult ckopt::verifyFlights(func::FuncOp function) {
     } else if (auto wait = calledOp<CollectiveWaitOp>(call)) {
       for (unsigned r = 0; r < call.getNumResults(); ++r)
         if (!isAlias(call.getResult(r)))
-          return call.emitError() << "result " << r
-                                  << " is not what it waits for";
+          return call.emitError()
+                 << "result " << r << " is not what it waits for";
       if (!calledOp<CollectiveStartOp>(
               call.getArgs().front().getDefiningOp()
                   ? call.getArgs().front().getDefiningOp()

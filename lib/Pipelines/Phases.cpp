@@ -236,9 +236,10 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                       addFusion(passes, options, target);
                     }});
   phases.push_back({"remat", "order and recomputation under the budget",
-                    [options, result](OpPassManager &passes) {
+                    [options, &target, result](OpPassManager &passes) {
                       passes.addPass(createRematPass(options.remat, result));
-                      if (options.ranks > 1 && options.overlap)
+                      if (options.ranks > 1 && options.overlap &&
+                          !target.traits.hasDevices)
                         passes.addPass(createOverlapPass(options.remat.costs));
                     }});
   phases.push_back(

@@ -93,7 +93,8 @@ forEachResult(Operation *op, RankGroup group, Parts parts, World &results,
 static RankGroup groupOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, RankGroup>(op)
       .Case<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp,
-            CollectiveStartOp>([](auto concrete) { return concrete.getGroup(); })
+            CollectiveStartOp>(
+          [](auto concrete) { return concrete.getGroup(); })
       .Default([](Operation *) { return RankGroup(); });
 }
 

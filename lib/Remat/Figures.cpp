@@ -41,6 +41,7 @@ static void forEachField(Figures &f, Visit &&visit) {
   visit("lower_bound", f.lowerBound);
   visit("communication", f.communication);
   visit("exposed", f.exposed);
+  visit("kernel_bound", f.kernelBound);
   visit("steps", f.steps);
   visit("recomputed", f.recomputed);
   visit("uncounted", f.uncounted);
@@ -70,7 +71,7 @@ struct FieldWriter {
   }
   void operator()(StringRef name, double number) {
     if (number != 0 || !(name.starts_with("auto") || name == "exposed" ||
-                         name == "communication"))
+                         name == "communication" || name == "kernel_bound"))
       list.set(name, builder.getF64FloatAttr(number));
   }
   void operator()(StringRef name, bool flag) {
@@ -194,6 +195,7 @@ RematFigures ckopt::getFigures(const RematPlan &plan) {
   figures.seconds = found.cost;
   figures.steps = int64_t(found.steps.size());
   figures.recomputed = plan.recomputedSteps();
+  figures.kernelBound = plan.kernelBound;
   return figures;
 }
 

@@ -8,8 +8,10 @@
 // planned order and its packing are taken as they are. Collectives, one after
 // the other, get the widest window in which their bytes are free where they
 // lie, or somewhere else; where none is, a window of half the width is tried,
-// and at last none. Guarantee: nothing but starts and waits moves, so no other
-// lifetime changes; collectives start in the order that they had; the packing
+// and at last none. Updates of states stand right behind their
+// sums, since that takes fewest bytes; they move on behind as many kernels as
+// the messages need. Guarantee: nothing but these, starts and waits moves;
+// collectives start in the order that they had; the packing
 // stays within its limit. O(collectives * log(calls) * values^2) at most.
 //
 //===----------------------------------------------------------------------===//
@@ -50,14 +52,17 @@ struct Buffer {
 class FlightPlanner {
 public:
   FlightPlanner(func::FuncOp function, CostModel &costs, int64_t limit);
-  std::vector<Flight> run();
+  FlightPlan run();
   int64_t packedBytes() const;
   void collectMoved(SmallVectorImpl<std::pair<Value, int64_t>> &moved) const;
 
 private:
   void addBuffers();
   int64_t lastUse(Value value, int64_t from) const;
-  int64_t firstUse(Value value) const;
+  int64_t firstUse(Value value, bool leaves) const;
+  bool isLeaf(Operation *op) const;
+  int64_t gapBehind(int64_t from, double seconds);
+  bool delay(const Flight &flight);
   int64_t firstWrite(BlockArgument argument);
   bool isPlain(KernelCallOp call) const;
   bool mayLieInPlace(KernelCallOp call, unsigned tensor) const;
@@ -77,7 +82,8 @@ private:
   std::vector<Buffer> buffers;
   DenseMap<Value, size_t> bufferOf; ///< of results
   DenseMap<Operation *, size_t> workspaceOf;
-  DenseMap<Operation *, int64_t> waits; ///< gaps of the calls that were split
+  DenseMap<Operation *, int64_t> waits;   ///< gaps of the calls that were split
+  DenseMap<Operation *, int64_t> delayed; ///< gaps of updates that moved
   int64_t earliest = 0; ///< gap in front of which no collective may start
 };
 
@@ -113,14 +119,74 @@ int64_t FlightPlanner::lastUse(Value value, int64_t from) const {
   return last;
 }
 
-int64_t FlightPlanner::firstUse(Value value) const {
+/// Returns whether a call does nothing but update states that no call reads.
+bool FlightPlanner::isLeaf(Operation *op) const {
+  return llvm::all_of(op->getResults(), [&](Value result) {
+    return states.contains(result) &&
+           llvm::all_of(result.getUsers(), [](Operation *user) {
+             return user->hasTrait<OpTrait::IsTerminator>();
+           });
+  });
+}
+
+/// Returns the first place where leaves, or other calls, read a value.
+int64_t FlightPlanner::firstUse(Value value, bool leaves) const {
   int64_t first = int64_t(calls.size());
-  for (Operation *user : value.getUsers())
-    if (isView(user))
-      first = std::min(first, firstUse(user->getResult(0)));
-    else if (!user->hasTrait<OpTrait::IsTerminator>())
-      first = std::min(first, placeOf.lookup(user));
+  for (Operation *user : value.getUsers()) {
+    if (isView(user)) {
+      first = std::min(first, firstUse(user->getResult(0), leaves));
+    } else if (!user->hasTrait<OpTrait::IsTerminator>() &&
+               isLeaf(user) == leaves) {
+      auto moved = delayed.find(user);
+      first = std::min(first, moved != delayed.end() ? moved->second
+                                                     : placeOf.lookup(user));
+    }
+  }
   return first;
+}
+
+/// Returns the gap behind as many kernels as take these seconds.
+int64_t FlightPlanner::gapBehind(int64_t from, double seconds) {
+  int64_t gap = from;
+  for (; gap < int64_t(calls.size()) && seconds > 0; ++gap)
+    if (!getCollective(calls[size_t(gap)]) && !isLeaf(calls[size_t(gap)]))
+      seconds -= costs.seconds(calls[size_t(gap)]);
+  return gap;
+}
+
+/// Moves updates that read the flight's results behind its wait; what they read
+/// stays alive until then.
+bool FlightPlanner::delay(const Flight &flight) {
+  KernelCallOp call = flight.call;
+  SmallVector<Value> left(call.getOuts());
+  while (!left.empty()) {
+    Value value = left.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      if (isView(user)) {
+        left.push_back(user->getResult(0));
+        continue;
+      }
+      if (user->hasTrait<OpTrait::IsTerminator>() || !isLeaf(user))
+        continue;
+      auto moved = delayed.find(user);
+      int64_t now =
+          moved != delayed.end() ? moved->second : placeOf.lookup(user);
+      if (now >= flight.wait)
+        continue;
+      delayed[user] = flight.wait;
+      int64_t time = 2 * flight.wait;
+      if (limit < 0)
+        continue;
+      for (Value operand : user->getOperands())
+        if (auto found = bufferOf.find(getViewBase(operand));
+            found != bufferOf.end() && !extend(found->second, time, time))
+          return false;
+      if (auto found = workspaceOf.find(user);
+          found != workspaceOf.end() && !extend(found->second, time, time))
+        return false;
+    }
+  }
+  return true;
 }
 
 /// Returns the call that writes an argument's new value; the number of calls if
@@ -134,8 +200,8 @@ int64_t FlightPlanner::firstWrite(BlockArgument argument) {
   for (StateUpdate update : getStateUpdates(function))
     if (update.argument == argument.getArgNumber())
       if (Operation *maker =
-              getViewBase(function.front().getTerminator()->getOperand(
-                              update.result))
+              getViewBase(
+                  function.front().getTerminator()->getOperand(update.result))
                   .getDefiningOp())
         first = std::min(first, placeOf.lookup(maker));
   return first;
@@ -148,8 +214,8 @@ void FlightPlanner::addBuffers() {
       if (states.contains(result))
         continue;
       bufferOf[result] = buffers.size();
-      int64_t bytes = planner::alignTo(getStorageBytes(result.getType()),
-                                       kArenaAlignment);
+      int64_t bytes =
+          planner::alignTo(getStorageBytes(result.getType()), kArenaAlignment);
       buffers.push_back({(*call.getOffsets())[r], bytes, at,
                          2 * lastUse(result, int64_t(i)) + 1});
     }
@@ -226,8 +292,16 @@ bool FlightPlanner::findWindow(Flight &flight) {
     begin = std::max(begin, split != waits.end() ? split->second
                                                  : placeOf.lookup(maker) + 1);
   }
-  for (Value result : call.getOuts())
-    end = std::min(end, firstUse(result));
+  if (call->use_empty()) // nothing but its messages is of use
+    end = flight.place + 1;
+  int64_t updates = int64_t(calls.size());
+  for (Value result : call.getOuts()) {
+    end = std::min(end, firstUse(result, /*leaves=*/false));
+    updates = std::min(updates, firstUse(result, /*leaves=*/true));
+  }
+  if (updates < end)
+    end = std::clamp(gapBehind(flight.place + 1, 1.25 * costs.seconds(call)),
+                     updates, end);
   Operation *op = getCollective(call);
   if (isa<AllGatherOp, BroadcastOp>(op)) {
     // Results take bytes from the start on, so it is no earlier than it pays.
@@ -300,25 +374,29 @@ bool FlightPlanner::fits(const Flight &flight) {
     Value base = getViewBase(call.getArgs()[i]);
     size_t own = bufferOf.lookup(result);
     if (inPlace) { // one buffer from here on
-      Buffer &joined = buffers[bufferOf.lookup(base)];
-      joined.last = std::max(joined.last, buffers[own].last);
+      size_t joined = bufferOf.lookup(base);
+      buffers[joined].last = std::max(buffers[joined].last, buffers[own].last);
       buffers[own].bytes = 0;
-      bufferOf[result] = bufferOf.lookup(base);
+      bufferOf[result] = joined;
+      if (!extend(joined, wait, wait)) // of results that nothing reads
+        return false;
       continue;
     }
-    if (!extend(own, start, start))
+    if (!extend(own, start, wait))
       return false;
     if (auto found = bufferOf.find(base); found != bufferOf.end())
       if (!extend(found->second, wait, wait))
         return false;
   }
   auto workspace = workspaceOf.find(call);
-  return workspace == workspaceOf.end() ||
-         extend(workspace->second, start, wait);
+  return (workspace == workspaceOf.end() ||
+          extend(workspace->second, start, wait)) &&
+         delay(flight);
 }
 
-std::vector<Flight> FlightPlanner::run() {
-  std::vector<Flight> flights;
+FlightPlan FlightPlanner::run() {
+  FlightPlan plan;
+  std::vector<Flight> &flights = plan.flights;
   for (auto [i, call] : llvm::enumerate(calls)) {
     if (!getCollective(call))
       continue;
@@ -339,12 +417,16 @@ std::vector<Flight> FlightPlanner::run() {
         flight.wait = flight.place + 1 + after;
         auto savedBuffers = buffers;
         auto savedMap = bufferOf;
+        auto savedDelays = delayed;
         if (fits(flight))
           break;
         buffers = std::move(savedBuffers);
         bufferOf = std::move(savedMap);
+        delayed = std::move(savedDelays);
       }
     }
+    if (found && limit < 0)
+      delay(flight);
     earliest = found ? flight.start : int64_t(i) + 1;
     if (!found)
       continue;
@@ -358,18 +440,17 @@ std::vector<Flight> FlightPlanner::run() {
     if (auto found = workspaceOf.find(flight.call); found != workspaceOf.end())
       flight.workspaceOffset = buffers[found->second].offset;
   }
-  return flights;
+  for (KernelCallOp call : calls)
+    if (auto found = delayed.find(call); found != delayed.end())
+      plan.delayed.emplace_back(call, found->second);
+  if (limit >= 0) {
+    plan.packed = packedBytes();
+    collectMoved(plan.moved);
+  }
+  return plan;
 }
 
-std::vector<Flight>
-ckopt::planFlights(func::FuncOp function, CostModel &costs, int64_t limit,
-                   int64_t &packed,
-                   SmallVectorImpl<std::pair<Value, int64_t>> &moved) {
-  FlightPlanner planner(function, costs, limit);
-  std::vector<Flight> flights = planner.run();
-  if (limit >= 0) {
-    packed = planner.packedBytes();
-    planner.collectMoved(moved);
-  }
-  return flights;
+FlightPlan ckopt::planFlights(func::FuncOp function, CostModel &costs,
+                              int64_t packedLimit) {
+  return FlightPlanner(function, costs, packedLimit).run();
 }

@@ -29,17 +29,26 @@ struct Flight {
 /// that sends messages, else null.
 mlir::Operation *getCollective(KernelCallOp call);
 
+/// What overlap changes in a function.
+struct FlightPlan {
+  std::vector<Flight> flights; ///< in the order of their starts
+  /// Updates of states that wait for a collective, and their gaps: behind the
+  /// waits there.
+  llvm::SmallVector<std::pair<KernelCallOp, int64_t>> delayed;
+  /// Results of calls with new offsets, and the bytes that all take; without a
+  /// limit there are no places.
+  llvm::SmallVector<std::pair<mlir::Value, int64_t>> moved;
+  int64_t packed = -1;
+};
+
 /// Decides where the function's collectives start and end; those that stay as
 /// they are are not in the list. `packedLimit`: bytes for results and
-/// workspaces; negative: no limit, and no places are looked for. `packed`
-/// receives the bytes that are needed, `moved` other results' new offsets.
-std::vector<Flight>
-planFlights(mlir::func::FuncOp function, CostModel &costs, int64_t packedLimit,
-            int64_t &packed,
-            llvm::SmallVectorImpl<std::pair<mlir::Value, int64_t>> &moved);
+/// workspaces; negative: no limit, and no places are looked for.
+FlightPlan planFlights(mlir::func::FuncOp function, CostModel &costs,
+                       int64_t packedLimit);
 
 /// Rewrites the function. Makes the kernels that start and wait.
-void applyFlights(mlir::func::FuncOp function, std::vector<Flight> &flights);
+void applyFlights(mlir::func::FuncOp function, FlightPlan &plan);
 
 } // namespace ckopt
 

@@ -31,11 +31,11 @@ public:
   FlightApplier(func::FuncOp function)
       : function(function), symbols(function->getParentOp()),
         builder(function.getContext()) {}
-  void run(std::vector<Flight> &flights);
+  void run(FlightPlan &plan);
 
 private:
   func::FuncOp makeKernel(func::FuncOp callee, StringRef suffix,
-                          FunctionType type);
+                          FunctionType type, Block *&body);
   func::FuncOp startKernel(Flight &flight, RankedTensorType scratch);
   func::FuncOp waitKernel(Flight &flight, KernelCallOp start,
                           ArrayRef<Value> kept);
@@ -45,13 +45,19 @@ private:
   SymbolTable symbols;
   OpBuilder builder;
   DenseMap<Flight *, std::pair<KernelCallOp, KernelCallOp>> made;
+  /// By the collective's kernel and their own type; looked up only.
+  DenseMap<std::pair<Operation *, Type>, func::FuncOp> kernels;
 };
 
 } // namespace
 
 /// Makes an empty kernel beside another one; it has that one's attributes.
+/// `body` stays null where a call of the same kernel made it before.
 func::FuncOp FlightApplier::makeKernel(func::FuncOp callee, StringRef suffix,
-                                       FunctionType type) {
+                                       FunctionType type, Block *&body) {
+  func::FuncOp &known = kernels[{callee, type}];
+  if (known)
+    return known;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfter(callee);
   auto kernel = func::FuncOp::create(builder, callee.getLoc(),
@@ -60,7 +66,8 @@ func::FuncOp FlightApplier::makeKernel(func::FuncOp callee, StringRef suffix,
     kernel->setDiscardableAttr(attr.getName(), attr.getValue());
   kernel.setPrivate();
   symbols.insert(kernel); // may choose another name
-  return kernel;
+  body = kernel.addEntryBlock();
+  return known = kernel;
 }
 
 func::FuncOp FlightApplier::startKernel(Flight &flight,
@@ -69,18 +76,20 @@ func::FuncOp FlightApplier::startKernel(Flight &flight,
   Operation *op = &callee.front().front();
   SmallVector<Type> results(callee.getResultTypes());
   results.push_back(scratch);
+  Block *block = nullptr;
   func::FuncOp kernel = makeKernel(
-      callee, "_start", builder.getFunctionType(callee.getArgumentTypes(), results));
+      callee, "_start",
+      builder.getFunctionType(callee.getArgumentTypes(), results), block);
+  if (!block)
+    return kernel;
   OpBuilder::InsertionGuard guard(builder);
-  Block *block = kernel.addEntryBlock();
   builder.setInsertionPointToStart(block);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(
         block->getArgument(cast<BlockArgument>(operand).getArgNumber()));
-  SmallVector<NamedAttribute> attributes{
-      builder.getNamedAttr("collective", builder.getStringAttr(
-                                             op->getName().stripDialect()))};
+  SmallVector<NamedAttribute> attributes{builder.getNamedAttr(
+      "collective", builder.getStringAttr(op->getName().stripDialect()))};
   for (StringRef name : {"ranks", "groups", "stride", "root"})
     if (Attribute attr = op->getAttr(name))
       attributes.push_back(builder.getNamedAttr(name, attr));
@@ -96,19 +105,21 @@ func::FuncOp FlightApplier::waitKernel(Flight &flight, KernelCallOp start,
   Operation *op = &callee.front().front();
   SmallVector<Type> inputs(start.getResultTypes());
   llvm::append_range(inputs, ValueRange(kept).getTypes());
-  func::FuncOp kernel =
-      makeKernel(callee, "_wait",
-                 builder.getFunctionType(inputs, callee.getResultTypes()));
+  Block *block = nullptr;
+  func::FuncOp kernel = makeKernel(
+      callee, "_wait", builder.getFunctionType(inputs, callee.getResultTypes()),
+      block);
+  if (!block)
+    return kernel;
   OpBuilder::InsertionGuard guard(builder);
-  Block *block = kernel.addEntryBlock();
   builder.setInsertionPointToStart(block);
   SmallVector<NamedAttribute> attributes;
   for (StringRef name : {"ranks", "groups", "stride"})
     if (Attribute attr = op->getAttr(name))
       attributes.push_back(builder.getNamedAttr(name, attr));
-  auto wait = CollectiveWaitOp::create(builder, op->getLoc(),
-                                       callee.getResultTypes(),
-                                       block->getArguments(), attributes);
+  auto wait =
+      CollectiveWaitOp::create(builder, op->getLoc(), callee.getResultTypes(),
+                               block->getArguments(), attributes);
   func::ReturnOp::create(builder, op->getLoc(), wait.getOutputs());
   return kernel;
 }
@@ -154,7 +165,11 @@ void FlightApplier::split(Flight &flight) {
   made[&flight] = {start, wait};
 }
 
-void FlightApplier::run(std::vector<Flight> &flights) {
+void FlightApplier::run(FlightPlan &plan) {
+  std::vector<Flight> &flights = plan.flights;
+  DenseMap<Operation *, int64_t> delayed;
+  for (auto [call, gap] : plan.delayed)
+    delayed[call] = gap;
   SmallVector<Operation *> calls(function.getOps<KernelCallOp>());
   for (Flight &flight : flights)
     split(flight);
@@ -163,13 +178,18 @@ void FlightApplier::run(std::vector<Flight> &flights) {
     for (Flight &flight : flights)
       if (flight.wait == gap)
         order.push_back(made[&flight].second);
+    for (auto [call, at] : plan.delayed)
+      if (at == gap)
+        order.push_back(call);
     for (Flight &flight : flights)
       if (flight.start == gap)
         order.push_back(made[&flight].first);
-    if (gap < int64_t(calls.size()) &&
-        llvm::none_of(flights, [&](const Flight &flight) {
-          return flight.call == calls[size_t(gap)];
-        }))
+    if (gap < int64_t(calls.size()) && !delayed.contains(calls[size_t(gap)]) &&
+        llvm::none_of(
+            flights,
+            [&](const Flight &flight) {
+              return flight.call == calls[size_t(gap)];
+            }))
       order.push_back(calls[size_t(gap)]);
   }
   for (Flight &flight : flights)
@@ -177,8 +197,8 @@ void FlightApplier::run(std::vector<Flight> &flights) {
   orderCalls(function, order);
 }
 
-void ckopt::applyFlights(func::FuncOp function, std::vector<Flight> &flights) {
-  FlightApplier(function).run(flights);
+void ckopt::applyFlights(func::FuncOp function, FlightPlan &plan) {
+  FlightApplier(function).run(plan);
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,6 +271,11 @@ static void noteFigures(func::FuncOp function, const StepSeconds &step,
   figures.exposed = step.exposed;
   figures.seconds = std::max(0.0, figures.seconds - hidden);
   figures.baseSeconds = std::max(0.0, figures.baseSeconds - hidden);
+  // Messages can take no time at best: any of them might go on under kernels.
+  figures.lowerBound = std::min(figures.kernelBound, figures.seconds);
+  if (figures.status == "optimal" &&
+      figures.seconds > figures.lowerBound * (1 + 1e-6))
+    figures.status = "feasible";
   if (packed >= 0)
     figures.arena = figures.argumentBytes + packed;
   function->setAttr(kPlanAttr, toAttribute(figures, function.getContext()));
@@ -298,39 +323,36 @@ private:
 
   void runOn(func::FuncOp function) {
     CostModel costs(*settled, ratesOf(function));
-    int64_t limit = limitOf(function), packed = -1;
-    SmallVector<std::pair<Value, int64_t>> moved;
-    std::vector<Flight> flights =
-        planFlights(function, costs, limit, packed, moved);
+    int64_t limit = limitOf(function);
+    FlightPlan plan = planFlights(function, costs, limit);
     DenseMap<Operation *, double> seconds;
-    if (!flights.empty())
-      rewrite(function, flights, limit, packed, moved, costs, seconds);
+    bool any = !plan.flights.empty();
+    if (any)
+      rewrite(function, plan, limit, costs, seconds);
     noteFigures(function, follow(function, costs, seconds),
-                flights.empty() ? -1 : packed);
+                any ? plan.packed : -1);
   }
 
-  static void rewrite(func::FuncOp function, std::vector<Flight> &flights,
-                      int64_t limit, int64_t packed,
-                      ArrayRef<std::pair<Value, int64_t>> moved,
+  static void rewrite(func::FuncOp function, FlightPlan &plan, int64_t limit,
                       CostModel &costs,
                       DenseMap<Operation *, double> &seconds) {
     Builder builder(function.getContext());
-    for (auto [value, offset] : moved) {
+    for (auto [value, offset] : plan.moved) {
       auto call = value.getDefiningOp<KernelCallOp>();
       SmallVector<int64_t> offsets(*call.getOffsets());
       offsets[cast<OpResult>(value).getResultNumber()] = offset;
       call.setOffsets(offsets);
     }
     std::vector<double> times;
-    for (Flight &flight : flights)
+    for (Flight &flight : plan.flights)
       times.push_back(costs.seconds(flight.call));
-    applyFlights(function, flights);
+    applyFlights(function, plan);
     size_t next = 0;
     for (KernelCallOp call : function.getOps<KernelCallOp>())
       if (isStart(call))
         seconds[call] = times[next++];
     if (limit >= 0) {
-      function->setAttr(kPackedBytes, builder.getI64IntegerAttr(packed));
+      function->setAttr(kPackedBytes, builder.getI64IntegerAttr(plan.packed));
       return;
     }
     function->removeAttr(kPackedBytes);

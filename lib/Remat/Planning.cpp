@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
+#include "Overlap.h"
 #include "Reporting.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
@@ -154,6 +155,21 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
 /// a fraction of a second.
 static constexpr int64_t kShortSearch = 5000000;
 
+/// Returns the seconds that kernels take at least where messages take none; 0
+/// without collectives.
+static double kernelBound(const PlanningProblem &problem, int64_t budget) {
+  planner::Graph graph = problem.graph;
+  bool any = false;
+  for (auto [node, op] : llvm::zip_equal(graph.nodes, problem.ops))
+    if (auto call = dyn_cast<KernelCallOp>(op); call && getCollective(call)) {
+      node.cost = 0;
+      any = true;
+    }
+  return any ? std::max(planner::baseCost(graph),
+                        planner::costBound(graph, budget))
+             : 0;
+}
+
 /// Returns whether a bound proves, without a search, that no plan fits.
 static bool isBelowBound(const RematPlan &plan) {
   return plan.budgetBytes < plan.memoryBound;
@@ -241,6 +257,7 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
   }
   plan.arena = total(found);
   plan.load = found.peak + reserved;
+  plan.kernelBound = kernelBound(plan.problem, request.budget);
   return success();
 }
 

@@ -47,9 +47,8 @@ void WorldThread::begin(const void *key, Meeting work) {
 
 bool WorldThread::finish(const void *key, std::string &error) {
   std::unique_lock lock(mutex);
-  auto found =
-      std::find_if(tasks.begin(), tasks.end(),
-                   [&](const Task &task) { return task.key == key; });
+  auto found = std::find_if(tasks.begin(), tasks.end(),
+                            [&](const Task &task) { return task.key == key; });
   if (found == tasks.end()) {
     error = "nothing was begun that is waited for";
     return false;

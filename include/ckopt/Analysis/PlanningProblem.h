@@ -88,8 +88,8 @@ std::vector<Uncounted> findUncounted(mlir::FunctionOpInterface function,
 /// Tells whether the op is a view: it has no code, its result is the bytes of
 /// its first operand, and other operands are constants.
 bool isView(mlir::Operation *op);
-/// Returns the value whose bytes `value` is a view of (itself if it is none). The
-/// results of kernel calls that are their operands' bytes count as views.
+/// Returns the value whose bytes `value` is a view of (itself if it is none).
+/// The results of kernel calls that are their operands' bytes count as views.
 mlir::Value getViewBase(mlir::Value value);
 /// Returns the results of a user of `value` that are its bytes: a view's, those
 /// of a kernel call's `aliases`.

@@ -41,6 +41,7 @@ struct RematFigures {
   /// Seconds of collectives in a step of several ranks, and those that no
   /// kernel hides, which `seconds` has alone; 0: there are none.
   double communication = 0, exposed = 0;
+  double kernelBound = 0; ///< as lowerBound, where all communication is hidden
   int64_t steps = 0, recomputed = 0;
   /// Kinds of bytes that the function needs and that are not counted.
   int64_t uncounted = 0;

@@ -73,6 +73,9 @@ struct RematPlan {
   double baseCost = 0;
   /// A proven bound: no plan in any order needs fewer bytes.
   int64_t memoryBound = 0;
+  /// With collectives: seconds that no plan's other kernels fall below, within
+  /// the budget; else 0.
+  double kernelBound = 0;
   /// Arena and load of the plan.
   int64_t arena = 0, load = 0;
   /// The effect of the policy.

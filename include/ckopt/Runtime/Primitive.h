@@ -92,7 +92,8 @@ constexpr bool isConvolution(PrimitiveKind kind) {
 }
 /// Returns whether the kind is for a given number of ranks.
 constexpr bool isOfRanks(PrimitiveKind kind) {
-  return kind >= PrimitiveKind::AllReduce && kind <= PrimitiveKind::CollectiveWait;
+  return kind >= PrimitiveKind::AllReduce &&
+         kind <= PrimitiveKind::CollectiveWait;
 }
 /// Returns whether the kind is attention or its gradient.
 constexpr bool isAttention(PrimitiveKind kind) {

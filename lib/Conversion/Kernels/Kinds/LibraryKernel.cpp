@@ -263,12 +263,12 @@ static bool describeRanks(Operation *op, runtime::PrimitiveDesc &desc) {
   if (auto start = dyn_cast<CollectiveStartOp>(op)) {
     desc.allReduce.started = true;
     desc.allReduce.root = start.getRoot();
-    return describe(
-        start, llvm::StringSwitch<PrimitiveKind>(start.getCollective())
-                   .Case("all_gather", PrimitiveKind::AllGather)
-                   .Case("reduce_scatter", PrimitiveKind::ReduceScatter)
-                   .Case("broadcast", PrimitiveKind::Broadcast)
-                   .Default(PrimitiveKind::AllReduce));
+    return describe(start,
+                    llvm::StringSwitch<PrimitiveKind>(start.getCollective())
+                        .Case("all_gather", PrimitiveKind::AllGather)
+                        .Case("reduce_scatter", PrimitiveKind::ReduceScatter)
+                        .Case("broadcast", PrimitiveKind::Broadcast)
+                        .Default(PrimitiveKind::AllReduce));
   }
   auto broadcast = dyn_cast<BroadcastOp>(op);
   if (!broadcast)
