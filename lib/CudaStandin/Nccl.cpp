@@ -58,9 +58,9 @@ struct Hello {
 struct Peer {
   int fd = -1;
   bool gone = false;
-  std::string out, in;        ///< bytes to be sent, and received so far
+  std::string out, in; ///< bytes to be sent, and received so far
   std::deque<std::pair<Header, std::string>> messages;
-  int64_t taken = 0;          ///< answers that nobody waited for yet
+  int64_t taken = 0; ///< answers that nobody waited for yet
 
   void progress();
 };
@@ -245,16 +245,16 @@ sockaddr_un addressOf(const std::string &name, socklen_t &length) {
   // An abstract name, which ends with its process.
   std::memcpy(address.sun_path + 1, name.data(),
               std::min(name.size(), sizeof(address.sun_path) - 1));
-  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                  name.size());
+  length =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
 }
 
 bool transferAll(int fd, void *data, size_t bytes, bool sends) {
   auto *at = static_cast<char *>(data);
   while (bytes > 0) {
-    ssize_t count = sends ? ::send(fd, at, bytes, MSG_NOSIGNAL)
-                          : ::recv(fd, at, bytes, 0);
+    ssize_t count =
+        sends ? ::send(fd, at, bytes, MSG_NOSIGNAL) : ::recv(fd, at, bytes, 0);
     if (count < 0 && errno == EINTR)
       continue;
     if (count <= 0)
@@ -313,7 +313,8 @@ int connectAll(Comm &comm, const NcclId &id, int device) {
 int checkComm(Machine &machine, Comm *comm, const char *call) {
   if (Machine::live(comms, comm) && !comm->aborted)
     return 0;
-  (void)machine.violation(std::string(call) + " of a communicator that is none");
+  (void)machine.violation(std::string(call) +
+                          " of a communicator that is none");
   return kInvalidArgument;
 }
 
@@ -479,8 +480,8 @@ STANDIN int ncclGroupEnd() {
     for (int peer : peers)
       launch.shape += " " + std::to_string(peer);
     launch.begin = [comm = comm, stream = stream, ops = std::move(ops)] {
-      auto group =
-          std::make_shared<Group>(Group{comm, stream, ops, comm->begun++, false, {}});
+      auto group = std::make_shared<Group>(
+          Group{comm, stream, ops, comm->begun++, false, {}});
       comm->holders[group->ticket] = stream;
       return [group] { return group->poll(); };
     };

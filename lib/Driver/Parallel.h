@@ -31,8 +31,8 @@ llvm::Error checkLaunch(int64_t wanted,
                         llvm::function_ref<std::string(int64_t)> line);
 /// Opens the world of so many ranks, unless it is open already.
 llvm::Error openWorld(int64_t ranks, double timeout);
-/// Opens the world of so many ranks on devices, which RANK and WORLD_SIZE number
-/// and a file lets meet; refuses other numbers of them.
+/// Opens the world of so many ranks on devices, which RANK and WORLD_SIZE
+/// number and a file lets meet; refuses other numbers of them.
 llvm::Error meetByFile(int64_t ranks, llvm::StringRef file, double timeout);
 /// Says so where mpirun left a rank fewer cores than it has threads.
 std::optional<Message> describeBinding(int64_t threads);

@@ -54,7 +54,8 @@ std::string World::open() {
     return std::string("cannot open the MPI engine, which is built where MPI "
                        "is installed (libopenmpi-dev): ") +
            dlerror();
-  auto *engine = static_cast<const MessageEngine *>(dlsym(library, kEngineSymbol));
+  auto *engine =
+      static_cast<const MessageEngine *>(dlsym(library, kEngineSymbol));
   if (!engine || engine->version != kEngineVersion)
     return std::string(kMpiLibrary) + " is of another release";
   return open(*engine);

@@ -95,8 +95,8 @@ bool write(const std::string &path, const Sheet &sheet, std::string &error) {
   if (written)
     reason = errno;
   std::remove(temporary.c_str());
-  error = "cannot write " + path + ", by which the ranks meet: " +
-          std::strerror(reason);
+  error = "cannot write " + path +
+          ", by which the ranks meet: " + std::strerror(reason);
   return false;
 }
 

@@ -127,14 +127,14 @@ bool NcclComm::init(const NcclId &id, std::string &error) {
   if (meeting->code == kNcclSuccess)
     return true;
   comm = nullptr;
-  error = text("ncclCommInitRank", meeting->code) +
-          " (NCCL_DEBUG=WARN makes NCCL say more)";
+  error = text("ncclCommInitRank", meeting->code);
   return false;
 }
 
-std::shared_ptr<NcclComm>
-NcclComm::create(const Driver &cuda, const NcclEntries &nccl,
-                 const Place &place, const NcclId &id, std::string &error) {
+std::shared_ptr<NcclComm> NcclComm::create(const Driver &cuda,
+                                           const NcclEntries &nccl,
+                                           const Place &place, const NcclId &id,
+                                           std::string &error) {
   std::shared_ptr<NcclComm> made(new NcclComm(cuda, nccl, place));
   Result result = cuda.deviceGet(&made->device, place.ordinal);
   if (result == kSuccess)

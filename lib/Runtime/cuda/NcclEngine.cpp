@@ -25,8 +25,8 @@ using namespace ckopt::runtime::cuda;
 
 namespace {
 
-constexpr int64_t kFirstBytes = 4096;      ///< of a message's first round
-constexpr int64_t kRoundBytes = 64 << 10;  ///< of later ones
+constexpr int64_t kFirstBytes = 4096;     ///< of a message's first round
+constexpr int64_t kRoundBytes = 64 << 10; ///< of later ones
 constexpr int64_t kHeaderBytes = sizeof(int64_t);
 
 struct Message {
@@ -84,8 +84,8 @@ const char *Messenger::begin(bool sends, void *data, int64_t bytes,
     ++at;
   if (at == messages.size())
     messages.emplace_back();
-  messages[at] = {true, false, sends, static_cast<char *>(data), bytes, peer,
-                  ""};
+  messages[at] = {true,  false, sends, static_cast<char *>(data),
+                  bytes, peer,  ""};
   request = static_cast<int32_t>(at);
   return nullptr;
 }
@@ -152,10 +152,10 @@ bool Messenger::startRound() {
     if (m.sends || m.done || count == 0)
       continue;
     int64_t offset = static_cast<int64_t>(slot) * kRoundBytes;
-    if (!check(cuda().memcpyDtoHAsync(static_cast<char *>(host) + offset,
-                                      device +
-                                          static_cast<DevicePointer>(offset),
-                                      static_cast<size_t>(count), stream)))
+    if (!check(
+            cuda().memcpyDtoHAsync(static_cast<char *>(host) + offset,
+                                   device + static_cast<DevicePointer>(offset),
+                                   static_cast<size_t>(count), stream)))
       return false;
   }
   return true;
@@ -276,14 +276,14 @@ bool alive() { return messenger.comm != nullptr; }
 void abortAll(int) { messenger.comm->abort(); }
 void finish() { messenger.finish(); }
 
-const MessageEngine engine = {kEngineVersion, start,    send,   receive,
-                              test,           cancel,   alive,  abortAll,
-                              finish,         /*saysFarewell=*/false};
+const MessageEngine engine = {
+    kEngineVersion, start, send,     receive, test,
+    cancel,         alive, abortAll, finish,  /*saysFarewell=*/false};
 
 } // namespace
 
-const MessageEngine *
-ckopt::runtime::cuda::openNcclEngine(const IdFile &file, std::string &error) {
+const MessageEngine *ckopt::runtime::cuda::openNcclEngine(const IdFile &file,
+                                                          std::string &error) {
   bool tooOld = false;
   const Driver *driver = Driver::open(error, tooOld);
   const NcclEntries *nccl = driver ? NcclEntries::open(error) : nullptr;

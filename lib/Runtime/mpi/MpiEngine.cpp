@@ -159,5 +159,6 @@ void finish() {
 
 } // namespace
 
-const MessageEngine ckopt_engine = {kEngineVersion, start, send,     receive, test,
-                             cancel,         alive, abortAll, finish, /*saysFarewell=*/true};
+const MessageEngine ckopt_engine = {
+    kEngineVersion, start, send,     receive, test,
+    cancel,         alive, abortAll, finish,  /*saysFarewell=*/true};
