@@ -230,7 +230,9 @@ STANDIN cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes,
   Launch launch;
   launch.name = "cuMemsetD8Async";
   launch.isCopy = true;
-  launch.body = [=] { std::memset(reinterpret_cast<char *>(to), value, bytes); };
+  launch.body = [=] {
+    std::memset(reinterpret_cast<char *>(to), value, bytes);
+  };
   return machine.enqueue(stream, std::move(launch));
 }
 

@@ -12,20 +12,12 @@
 // VIOLATION; what waits for a rank that has gone never ends, as on a device,
 // until ncclCommAbort: ncclCommGetAsyncError says so.
 //
-// Bytes on a socket: frames of a header and, for data, the bytes.
-//
 //===----------------------------------------------------------------------===//
-#include "../Runtime/cuda/Nccl.h"
 #include "Machine.h"
+#include "NcclWire.h"
 
-#include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <thread>
 #include <unistd.h>
 
 using namespace standin;
@@ -35,78 +27,15 @@ using namespace standin;
 namespace {
 
 enum : int {
-  kSystemError = 2,
   kInvalidArgument = 4,
   kInvalidUsage = 5,
 };
-
-constexpr int64_t kTypeBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-
-struct Header {
-  uint32_t magic = 0x4E43434C;
-  uint32_t type = 0;  ///< of elements; kTaken: an answer
-  uint64_t count = 0; ///< elements
-};
-constexpr uint32_t kTaken = 1000;
-
-/// What two ranks tell each other first.
-struct Hello {
-  int32_t rank = 0, ranks = 0, device = 0;
-};
-
-/// The connection to another rank.
-struct Peer {
-  int fd = -1;
-  bool gone = false;
-  std::string out, in;        ///< bytes to be sent, and received so far
-  std::deque<std::pair<Header, std::string>> messages;
-  int64_t taken = 0;          ///< answers that nobody waited for yet
-
-  void progress();
-};
-
-void Peer::progress() {
-  while (!out.empty() && !gone) {
-    ssize_t sent = ::send(fd, out.data(), out.size(), MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-      break;
-    if (sent < 0)
-      gone = true;
-    else
-      out.erase(0, static_cast<size_t>(sent));
-  }
-  char block[1 << 16];
-  for (;;) {
-    ssize_t got = ::recv(fd, block, sizeof(block), 0);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got == 0 || (got < 0 && errno != EAGAIN))
-      gone = true;
-    if (got <= 0)
-      break;
-    in.append(block, static_cast<size_t>(got));
-  }
-  for (Header header; in.size() >= sizeof(header);) {
-    std::memcpy(&header, in.data(), sizeof(header));
-    size_t bytes =
-        header.type == kTaken
-            ? 0
-            : header.count * static_cast<size_t>(kTypeBytes[header.type]);
-    if (in.size() < sizeof(header) + bytes)
-      break;
-    if (header.type == kTaken)
-      ++taken;
-    else
-      messages.push_back({header, in.substr(sizeof(header), bytes)});
-    in.erase(0, sizeof(header) + bytes);
-  }
-}
 
 struct Comm {
   int rank = 0, ranks = 1;
   Context context = nullptr;
   std::vector<Peer> peers;
-  bool aborted = false, waits = false;
+  bool aborted = false;
   int failure = 0;
   /// Groups so far, by the order of their calls, and how many have ended; the
   /// streams that hold those which have not.
@@ -148,17 +77,10 @@ void Group::start() {
             std::to_string(op.count) + "@" + Machine::get().place(op.at);
   Machine::get().log(line);
   received.assign(ops.size(), false);
-  for (const Op &op : ops) {
-    if (!op.sends)
-      continue;
-    Header header;
-    header.type = op.type;
-    header.count = op.count;
-    std::string &out = comm->peers[static_cast<size_t>(op.peer)].out;
-    out.append(reinterpret_cast<const char *>(&header), sizeof(header));
-    out.append(reinterpret_cast<const char *>(op.at),
-               op.count * static_cast<size_t>(kTypeBytes[op.type]));
-  }
+  for (const Op &op : ops)
+    if (op.sends)
+      comm->peers[static_cast<size_t>(op.peer)].post(
+          op.type, op.count, reinterpret_cast<const void *>(op.at));
 }
 
 /// Takes the message of a receive; false: it has not come.
@@ -179,9 +101,7 @@ bool Group::receive(size_t i) {
   } else {
     std::memcpy(reinterpret_cast<void *>(op.at), bytes.data(), bytes.size());
   }
-  Header answer;
-  answer.type = kTaken;
-  peer.out.append(reinterpret_cast<const char *>(&answer), sizeof(answer));
+  peer.post(kTaken, 0, nullptr);
   peer.progress();
   return true;
 }
@@ -219,7 +139,6 @@ Result Group::poll() {
     blocked[peer] = blocked[peer] || !received[i];
     done = done && received[i];
   }
-  comm->waits = true;
   for (size_t peer = 0; peer < comm->peers.size(); ++peer) {
     done = done && comm->peers[peer].taken >= sent[peer];
     if (comm->peers[peer].gone && !done)
@@ -229,91 +148,16 @@ Result Group::poll() {
     return kNotReady;
   for (size_t peer = 0; peer < comm->peers.size(); ++peer)
     comm->peers[peer].taken -= sent[peer];
-  comm->waits = false;
   ++comm->ended;
   comm->holders.erase(ticket);
   return kSuccess;
 }
 
-std::string nameOf(const NcclId &id, int rank) {
-  return std::string(id.internal) + "-" + std::to_string(rank);
-}
-
-sockaddr_un addressOf(const std::string &name, socklen_t &length) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  // An abstract name, which ends with its process.
-  std::memcpy(address.sun_path + 1, name.data(),
-              std::min(name.size(), sizeof(address.sun_path) - 1));
-  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                  name.size());
-  return address;
-}
-
-bool transferAll(int fd, void *data, size_t bytes, bool sends) {
-  auto *at = static_cast<char *>(data);
-  while (bytes > 0) {
-    ssize_t count = sends ? ::send(fd, at, bytes, MSG_NOSIGNAL)
-                          : ::recv(fd, at, bytes, 0);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return false;
-    at += count;
-    bytes -= static_cast<size_t>(count);
-  }
-  return true;
-}
-
-/// Returns a socket to a rank that listens already or will do so.
-int dial(const NcclId &id, int rank) {
-  socklen_t length = 0;
-  sockaddr_un address = addressOf(nameOf(id, rank), length);
-  for (;;) {
-    int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(fd, reinterpret_cast<sockaddr *>(&address), length) == 0)
-      return fd;
-    ::close(fd);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-/// Connects this rank with all others, which do the same. Returns NCCL's
-/// result.
-int connectAll(Comm &comm, const NcclId &id, int device) {
-  socklen_t length = 0;
-  sockaddr_un address = addressOf(nameOf(id, comm.rank), length);
-  int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (::bind(listener, reinterpret_cast<sockaddr *>(&address), length) != 0 ||
-      ::listen(listener, comm.ranks) != 0) {
-    ::close(listener);
-    return kInvalidUsage; // this rank is there already
-  }
-  int result = 0;
-  comm.peers.resize(static_cast<size_t>(comm.ranks));
-  for (int i = 0; i + 1 < comm.ranks && !result; ++i) {
-    int fd = i < comm.rank
-                 ? dial(id, i)
-                 : ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-    Hello own = {comm.rank, comm.ranks, device}, other;
-    if (!transferAll(fd, &own, sizeof(own), true) ||
-        !transferAll(fd, &other, sizeof(other), false)) {
-      result = kNcclRemoteError;
-      break;
-    }
-    if (other.ranks != comm.ranks || other.device == device)
-      result = kInvalidUsage;
-    ::fcntl(fd, F_SETFL, O_NONBLOCK);
-    comm.peers[static_cast<size_t>(other.rank)].fd = fd;
-  }
-  ::close(listener);
-  return result;
-}
-
 int checkComm(Machine &machine, Comm *comm, const char *call) {
   if (Machine::live(comms, comm) && !comm->aborted)
     return 0;
-  (void)machine.violation(std::string(call) + " of a communicator that is none");
+  (void)machine.violation(std::string(call) +
+                          " of a communicator that is none");
   return kInvalidArgument;
 }
 
@@ -337,8 +181,8 @@ int addOp(bool sends, uint64_t at, size_t count, int type, int peer, void *of,
     return refuse("unknown type of elements");
   if (peer < 0 || peer >= comm->ranks || peer == comm->rank)
     return refuse("no other rank " + std::to_string(peer));
-  if (count == 0 ||
-      !machine.deviceBlock(at, count * static_cast<size_t>(kTypeBytes[type])))
+  if (count == 0 || !machine.deviceBlock(
+                        at, count * static_cast<size_t>(kNcclTypeBytes[type])))
     return refuse("bytes outside of live memory");
   if (!Machine::live(machine.streams, stream) ||
       stream->context != comm->context)
@@ -394,8 +238,9 @@ STANDIN int ncclCommInitRank(void **made, int ranks, NcclId id, int rank) {
     return kInvalidArgument;
   comm->rank = rank;
   comm->ranks = ranks;
-  if (int result = connectAll(*comm, id, device))
-    return result;
+  if (Meeting result = connectAll(id, rank, ranks, device, comm->peers);
+      result != Meeting::Good)
+    return result == Meeting::Gone ? int(kNcclRemoteError) : int(kInvalidUsage);
   std::lock_guard<std::recursive_mutex> lock(machine.mutex);
   *made = comm.get();
   comms.push_back(std::move(comm));
@@ -479,8 +324,8 @@ STANDIN int ncclGroupEnd() {
     for (int peer : peers)
       launch.shape += " " + std::to_string(peer);
     launch.begin = [comm = comm, stream = stream, ops = std::move(ops)] {
-      auto group =
-          std::make_shared<Group>(Group{comm, stream, ops, comm->begun++, false, {}});
+      auto group = std::make_shared<Group>(
+          Group{comm, stream, ops, comm->begun++, false, {}});
       comm->holders[group->ticket] = stream;
       return [group] { return group->poll(); };
     };

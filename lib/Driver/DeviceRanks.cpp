@@ -39,8 +39,8 @@ llvm::Error ckopt::meetByFile(int64_t ranks, llvm::StringRef file,
                       llvm::Twine(size) + ": ranks are counted from 0");
   if (!World::current()) {
     runtime::chooseNccl();
-    if (std::string why = World::openNccl(file.str(), int32_t(rank),
-                                          int32_t(size), timeout);
+    if (std::string why =
+            World::openNccl(file.str(), int32_t(rank), int32_t(size), timeout);
         !why.empty())
       return makeError(ExitRank, why);
   }

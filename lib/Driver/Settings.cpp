@@ -83,6 +83,7 @@ ckopt::readSettings(const std::string &model,
   auto load = readLoadOptions(options);
   if (!load)
     return load.takeError();
-  return StepSettings{compileOptions(options), options.data, options.train,
-                      std::move(*load), options.rankTimeout, options.ncclId};
+  return StepSettings{compileOptions(options), options.data,
+                      options.train,           std::move(*load),
+                      options.rankTimeout,     options.ncclId};
 }

@@ -207,7 +207,8 @@ std::string checkRankLaunch(const PrimitiveDesc &desc, const CallInfo &call,
       return "a tensor that ranks share is too small";
   auto phase = static_cast<RankPhase>(l.scalars[0]);
   if (!isDeviceSum(desc))
-    return phase == RankPhase::Whole ? "" : "an op that adds nothing has pieces";
+    return phase == RankPhase::Whole ? ""
+                                     : "an op that adds nothing has pieces";
   if (call.workspaceBytes < deviceWorkspace(desc))
     return "a sum over ranks has too small a workspace";
   for (const SumPiece &piece : sumPieces(desc))
@@ -233,11 +234,9 @@ std::string checkLaunch(const Manifest &m, const CallInfo &call,
     pointers = static_cast<size_t>(m.kernels[l.kernel].pointers);
     scalars = static_cast<size_t>(m.kernels[l.kernel].scalars);
   }
-  bool ofRanks =
-      l.primitive >= 0 && isOfRanks(m.primitives[l.primitive].kind);
+  bool ofRanks = l.primitive >= 0 && isOfRanks(m.primitives[l.primitive].kind);
   if (ofRanks) {
-    if (std::string what =
-            checkRankLaunch(m.primitives[l.primitive], call, l);
+    if (std::string what = checkRankLaunch(m.primitives[l.primitive], call, l);
         !what.empty())
       return what;
   } else if (l.pointers.size() != pointers || l.scalars.size() != scalars)
@@ -334,11 +333,11 @@ bool ckopt::runtime::validate(const Manifest &m, std::string &error) {
     // All operands of f32 must have one precision, or bits would depend on
     // which products run in libraries.
     const PrimitiveDesc &desc = m.primitives[i];
-    if (wrong.empty() && (pieceCount(desc.precision) > 1
-                              ? m.target != Target::Cpu
-                              : desc.dtype == DType::F32 &&
-                                    !isOfRanks(desc.kind) &&
-                                    desc.precision != m.device.precision))
+    if (wrong.empty() &&
+        (pieceCount(desc.precision) > 1
+             ? m.target != Target::Cpu
+             : desc.dtype == DType::F32 && !isOfRanks(desc.kind) &&
+                   desc.precision != m.device.precision))
       wrong = describe(desc) + ": another precision than the step's";
     if (!wrong.empty())
       return fail(error, "primitive " + std::to_string(i) + ": " + wrong);

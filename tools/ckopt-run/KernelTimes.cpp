@@ -170,7 +170,9 @@ int ckopt::run::timeKernels(Loaded &loaded, const Options &options) {
     return complain(status);
   times.print();
   std::string text = times.json(), error;
-  if (!writeFile(options.kernelTimes, {text.begin(), text.end()}, error))
+  // All ranks take part, and one of them writes.
+  if (loaded.rank == 0 &&
+      !writeFile(options.kernelTimes, {text.begin(), text.end()}, error))
     return complain(ExitIoError, error);
   return ExitOk;
 }

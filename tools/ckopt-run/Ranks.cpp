@@ -54,14 +54,13 @@ static int meetByFile(int64_t ranks, const Options &options) {
   };
   int64_t rank = number("RANK"), size = number("WORLD_SIZE");
   if (size != ranks || rank < 0 || rank >= size)
-    return complain(ExitUsage, "--nccl-id needs WORLD_SIZE=" +
-                                   std::to_string(ranks) +
-                                   " and a RANK from 0 to " +
-                                   std::to_string(ranks - 1) +
-                                   " in the environment of each process");
-  ckrt_status status = ckrt_world_open_nccl(
-      options.ncclId.c_str(), static_cast<int32_t>(rank),
-      static_cast<int32_t>(size), options.rankTimeout);
+    return complain(ExitUsage,
+                    "--nccl-id needs WORLD_SIZE=" + std::to_string(ranks) +
+                        " and a RANK from 0 to " + std::to_string(ranks - 1) +
+                        " in the environment of each process");
+  ckrt_status status =
+      ckrt_world_open_nccl(options.ncclId.c_str(), static_cast<int32_t>(rank),
+                           static_cast<int32_t>(size), options.rankTimeout);
   return status == CKRT_OK ? int(ExitOk) : complain(status);
 }
 

@@ -366,8 +366,7 @@ int runArtifact(Loaded &loaded, Options &options) {
   status = ckrt_session_create(loaded.program, &session, &loaded.session);
   if (status != CKRT_OK)
     return complain(status);
-  if (std::string devices = ckrt_rank_devices(loaded.session);
-      !devices.empty())
+  if (std::string devices = ckrt_rank_devices(loaded.session); !devices.empty())
     std::printf("devices: %s\n", devices.c_str());
   if (options.inspect)
     return inspect(loaded);

@@ -11,6 +11,7 @@
 #include "../../lib/Runtime/cuda/BlasLt.h"
 #include "../../lib/Runtime/cuda/Cudnn.h"
 #include "../../lib/Runtime/cuda/Driver.h"
+#include "../../lib/Runtime/cuda/Nccl.h"
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -24,6 +25,11 @@
 #if CUDNN_MAJOR == 9
 #define CKOPT_HAS_CUDNN
 #endif
+#endif
+
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#define CKOPT_HAS_NCCL
 #endif
 
 #include <gtest/gtest.h>
@@ -98,6 +104,8 @@ TEST(CudaDeclarations, NumbersAreTheHeaders) {
   EXPECT_EQ(int(ours::kSystemNotReady), int(CUDA_ERROR_SYSTEM_NOT_READY));
   EXPECT_EQ(int(ours::kSystemDriverMismatch),
             int(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH));
+  EXPECT_EQ(int(ours::kInvalidValue), int(CUDA_ERROR_INVALID_VALUE));
+  EXPECT_EQ(int(ours::kNotReady), int(CUDA_ERROR_NOT_READY));
   EXPECT_EQ(int(ours::kUnknown), int(CUDA_ERROR_UNKNOWN));
   EXPECT_EQ(int(ours::kMultiprocessorCount),
             int(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
@@ -191,5 +199,21 @@ TEST(CudaDeclarations, CudnnIsTheHeaders) {
   EXPECT_EQ(int(ours::kDnnFmaMath), int(CUDNN_FMA_MATH));
   EXPECT_EQ(int(ours::kDnnCrossCorrelation), int(CUDNN_CROSS_CORRELATION));
   EXPECT_EQ(int(ours::kDnnDeterministic), int(CUDNN_DETERMINISTIC));
+}
+#endif
+
+#ifdef CKOPT_HAS_NCCL
+TEST(CudaDeclarations, NcclIsTheHeaders) {
+#define CKOPT_ENTRY(member, symbol, result, parameters)                        \
+  EXPECT_TRUE(                                                                 \
+      (Alike<decltype(ours::NcclEntries::member), decltype(&symbol)>::value))  \
+      << #symbol;
+#include "../../lib/Runtime/cuda/NcclEntries.def"
+#undef CKOPT_ENTRY
+  EXPECT_EQ(sizeof(ours::NcclId), sizeof(ncclUniqueId));
+  EXPECT_EQ(int(ours::kNcclSuccess), int(ncclSuccess));
+  EXPECT_EQ(int(ours::kNcclRemoteError), int(ncclRemoteError));
+  EXPECT_EQ(int(ours::kNcclInProgress), int(ncclInProgress));
+  EXPECT_EQ(int(ours::kNcclByte), int(ncclInt8));
 }
 #endif

@@ -30,7 +30,7 @@ struct StepSettings {
   TrainOptions train;
   LoadOptions load;
   double rankTimeout = 0; ///< seconds; 0: none
-  std::string ncclId; ///< a file by which ranks on devices meet; "": by MPI
+  std::string ncclId;     ///< a file by which ranks on devices meet; "": by MPI
 };
 
 /// Reads settings. One usage error lists all that are unknown or wrong. Flags

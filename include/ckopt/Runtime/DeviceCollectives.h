@@ -81,9 +81,9 @@ inline int64_t slotElements(const PrimitiveDesc &desc) {
 
 /// Returns the bytes of workspace that a call on a device needs.
 inline int64_t deviceWorkspace(const PrimitiveDesc &desc) {
-  return isDeviceSum(desc) ? desc.allReduce.ranks * slotElements(desc) *
-                                 dtypeSize(desc.dtype)
-                           : 0;
+  return isDeviceSum(desc)
+             ? desc.allReduce.ranks * slotElements(desc) * dtypeSize(desc.dtype)
+             : 0;
 }
 
 /// Returns the elements of argument `number` (operands, then results).

@@ -202,10 +202,10 @@ CKRT_EXPORT int64_t ckrt_arena_bytes(const ckrt_session *session);
  * Since 8, as all that follows here. */
 CKRT_EXPORT ckrt_status ckrt_world_open(double timeout);
 /* Meets them without MPI: for steps on devices, which NCCL connects. `rank` is
- * this process's number of `ranks`; rank 0 gives NCCL's id to the others through
- * the file, which all can see and which is gone afterwards; files of earlier
- * runs do no harm. Each rank is waited for `timeout` seconds (0: five minutes
- * for a rank to come, then for ever). Since 8. */
+ * this process's number of `ranks`; rank 0 gives NCCL's id to the others
+ * through the file, which all can see and which is gone afterwards; files of
+ * earlier runs do no harm. Each rank is waited for `timeout` seconds (0: five
+ * minutes for a rank to come, then for ever). Since 8. */
 CKRT_EXPORT ckrt_status ckrt_world_open_nccl(const char *file, int32_t rank,
                                              int32_t ranks, double timeout);
 /* This process's number, from 0, and how many there are; alone: 0 and 1. */

@@ -58,8 +58,7 @@ private:
 
 /// Returns whether ranks meet in the kernel, or it tells them apart.
 static bool isOfRanks(const KernelCode &code) {
-  return !code.primitiveArgs.empty() &&
-         runtime::isOfRanks(code.primitive.kind);
+  return !code.primitiveArgs.empty() && runtime::isOfRanks(code.primitive.kind);
 }
 
 LogicalResult DeviceLowering::collectFunctions() {

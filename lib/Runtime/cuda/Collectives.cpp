@@ -21,8 +21,7 @@ int64_t ckopt::runtime::cuda::ranksOf(const Manifest &manifest) {
   int64_t ranks = 1;
   for (const PrimitiveDesc &desc : manifest.primitives)
     if (isOfRanks(desc.kind))
-      ranks =
-          std::max(ranks, desc.allReduce.ranks * desc.allReduce.groups);
+      ranks = std::max(ranks, desc.allReduce.ranks * desc.allReduce.groups);
   return ranks;
 }
 
@@ -170,28 +169,27 @@ void Collectives::sumRows(const PrimitiveDesc &desc, RankPhase phase,
   const AllReduceDesc &a = desc.allReduce;
   const size_t tensors = a.elements.size();
   const int64_t slot = slotElements(desc);
-  forEachRun(a.shares, piece.from, piece.count,
-             [&](size_t i, int64_t low, int64_t at, int64_t n) {
-               if (phase == RankPhase::Spread)
-                 return p.copy(p.at(p.args[tensors + i], low),
-                               p.at(p.scratch, at), n);
-               Shards shards = {a.elements[i], a.ranks, a.shares[i]};
-               auto filled = [&](int64_t place) {
-                 return std::clamp<int64_t>(shards.count(place) - low, 0, n);
-               };
-               for (int64_t place = 0; place < p.group.size; ++place) {
-                 DevicePointer into = p.at(p.scratch, place * slot + at);
-                 DevicePointer from =
-                     p.at(p.args[i], shards.begin(place) + low);
-                 if (place == p.own) {
-                   p.copy(into, from, filled(place));
-                 } else {
-                   p.message(true, from, filled(place), place);
-                   p.message(false, into, filled(p.own), place);
-                 }
-                 p.zero(p.at(into, filled(p.own)), n - filled(p.own));
-               }
-             });
+  forEachRun(
+      a.shares, piece.from, piece.count,
+      [&](size_t i, int64_t low, int64_t at, int64_t n) {
+        if (phase == RankPhase::Spread)
+          return p.copy(p.at(p.args[tensors + i], low), p.at(p.scratch, at), n);
+        Shards shards = {a.elements[i], a.ranks, a.shares[i]};
+        auto filled = [&](int64_t place) {
+          return std::clamp<int64_t>(shards.count(place) - low, 0, n);
+        };
+        for (int64_t place = 0; place < p.group.size; ++place) {
+          DevicePointer into = p.at(p.scratch, place * slot + at);
+          DevicePointer from = p.at(p.args[i], shards.begin(place) + low);
+          if (place == p.own) {
+            p.copy(into, from, filled(place));
+          } else {
+            p.message(true, from, filled(place), place);
+            p.message(false, into, filled(p.own), place);
+          }
+          p.zero(p.at(into, filled(p.own)), n - filled(p.own));
+        }
+      });
   if (phase == RankPhase::Exchange)
     for (int64_t place = 0; place < p.group.size; ++place)
       p.zero(p.at(p.scratch, place * slot + piece.width),
@@ -349,9 +347,9 @@ static bool gatherDevices(World &world, const ckrt_device_report &device,
   if (!world.gatherAll(&own, sizeof(own), all.data(), error))
     return false;
   for (size_t rank = 0; rank < all.size(); ++rank)
-    text += (rank ? ", rank " : "rank ") + std::to_string(rank) + " on cuda:" +
-            std::to_string(all[rank].ordinal) + " (" + all[rank].name +
-            ") of " + all[rank].host;
+    text += (rank ? ", rank " : "rank ") + std::to_string(rank) +
+            " on cuda:" + std::to_string(all[rank].ordinal) + " (" +
+            all[rank].name + ") of " + all[rank].host;
   return true;
 }
 

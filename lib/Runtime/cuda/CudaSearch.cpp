@@ -120,7 +120,8 @@ void ckopt::runtime::chooseCudaLibraries(const Manifest &manifest) {
          : isOfRanks(kind)             ? nccl
                                        : cudnn) = true;
       }
-  choose({{blasLt, "CKOPT_CUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"}},
-          {cudnn, "CKOPT_CUDNN", {"libcudnn.so.9"}},
-          ncclIf(nccl)});
+  choose(
+      {{blasLt, "CKOPT_CUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"}},
+       {cudnn, "CKOPT_CUDNN", {"libcudnn.so.9"}},
+       ncclIf(nccl)});
 }

@@ -85,8 +85,8 @@ ckrt_status CudaBackend::runLibrariesOnce(bool ofRanks) {
         return engine->failed(describe(launch, call), result);
     }
   int64_t taken = engine->taken(before);
-  int64_t &bytes = ofRanks ? engine->report.nccl_bytes
-                           : engine->report.library_bytes;
+  int64_t &bytes =
+      ofRanks ? engine->report.nccl_bytes : engine->report.library_bytes;
   bytes = bytes < 0 || taken < 0 ? -1 : bytes + taken;
   return CKRT_OK;
 }

@@ -336,8 +336,8 @@ Result Engine::wait(Stream stream) {
   if (!collectives)
     return cuda.streamSynchronize(stream);
   Result result = kSuccess;
-  return collectives->connection().wait([&] { return cuda.streamQuery(stream); },
-                                        result, rankError)
+  return collectives->connection().wait(
+             [&] { return cuda.streamQuery(stream); }, result, rankError)
              ? result
              : kRankFailed;
 }
@@ -355,9 +355,8 @@ Result Engine::wait(Event event) {
 Result Engine::launch(const LaunchInfo &launch, Stream stream) {
   if (launch.primitive >= 0 &&
       isOfRanks(manifest.primitives[launch.primitive].kind))
-    return collectives
-               ? collectives->enqueue(launch, at(0), stream, rankError)
-               : kInvalidValue;
+    return collectives ? collectives->enqueue(launch, at(0), stream, rankError)
+                       : kInvalidValue;
   if (launch.primitive >= 0) {
     Places places = {};
     for (size_t i = 0; i < 3; ++i)

@@ -76,8 +76,8 @@ public:
   /// Puts one launch into the stream. The context must be current.
   Result launch(const LaunchInfo &launch, Stream stream);
 
-  /// Wait for a stream's work, or for an event. Where ranks meet in it, one that
-  /// has gone is a failure instead of no end.
+  /// Wait for a stream's work, or for an event. Where ranks meet in it, one
+  /// that has gone is a failure instead of no end.
   Result wait(Stream stream);
   Result wait(Event event);
   /// The ops of several ranks; null for a step of one process.
@@ -119,7 +119,7 @@ private:
   std::unique_ptr<Libraries> libraries;
   std::string libraryError; ///< of the last launch that a library refused
   std::unique_ptr<Collectives> collectives;
-  std::string rankError; ///< why ranks cannot go on
+  std::string rankError;           ///< why ranks cannot go on
   std::vector<Function> functions; ///< by kernel
   DevicePointer arena = 0;
   int64_t used = 0, tail = 0;

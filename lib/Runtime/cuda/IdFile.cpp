@@ -12,8 +12,8 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <random>
 #include <sstream>
+#include <sys/random.h>
 #include <thread>
 #include <unistd.h>
 
@@ -95,15 +95,20 @@ bool write(const std::string &path, const Sheet &sheet, std::string &error) {
   if (written)
     reason = errno;
   std::remove(temporary.c_str());
-  error = "cannot write " + path + ", by which the ranks meet: " +
-          std::strerror(reason);
+  error = "cannot write " + path +
+          ", by which the ranks meet: " + std::strerror(reason);
   return false;
 }
 
 std::string drawNumber() {
-  std::random_device random;
-  uint32_t words[4] = {random(), random(), random(), random()};
-  return hexText(words, sizeof(words));
+  unsigned char bytes[16] = {};
+  // Calls for so few bytes are never cut short.
+  if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+    std::snprintf(reinterpret_cast<char *>(bytes), sizeof(bytes), "%lld",
+                  static_cast<long long>(
+                      std::chrono::system_clock::now().time_since_epoch() /
+                      std::chrono::nanoseconds(1)));
+  return hexText(bytes, sizeof(bytes));
 }
 
 std::string fileOf(const IdFile &file, size_t rank) {

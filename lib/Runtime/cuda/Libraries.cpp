@@ -154,8 +154,8 @@ ckrt_status Libraries::create(const Manifest &manifest,
   for (const CallInfo &call : manifest.calls)
     for (const LaunchInfo &launch : call.launches)
       if (launch.primitive >= 0 &&
-          !isOfRanks(
-              manifest.primitives[static_cast<size_t>(launch.primitive)].kind)) {
+          !isOfRanks(manifest.primitives[static_cast<size_t>(launch.primitive)]
+                         .kind)) {
         int64_t &least = workspaces[static_cast<size_t>(launch.primitive)];
         least = least < 0 ? call.workspaceBytes
                           : std::min(least, call.workspaceBytes);

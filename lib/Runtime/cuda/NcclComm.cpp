@@ -127,8 +127,7 @@ bool NcclComm::init(const NcclId &id, std::string &error) {
   if (joining->code == kNcclSuccess)
     return true;
   comm = nullptr;
-  error = text("ncclCommInitRank", joining->code) +
-          " (NCCL_DEBUG=WARN makes NCCL say more)";
+  error = text("ncclCommInitRank", joining->code);
   return false;
 }
 
