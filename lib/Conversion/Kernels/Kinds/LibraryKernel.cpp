@@ -416,7 +416,10 @@ static bool leftToLibraries(func::FuncOp kernel,
 std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
   if (options.target->traits.ownContractions &&
-      !leftToLibraries(kernel, options))
+      !leftToLibraries(kernel, options)) {
+    if (isa<AttentionOp, AttentionGradOp>(kernel.front().front()))
+      return makeDeviceAttention(kernel, options);
     return makeDeviceContraction(kernel, options);
+  }
   return std::make_unique<LibraryKernel>(kernel, options);
 }
