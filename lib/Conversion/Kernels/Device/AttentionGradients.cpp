@@ -48,34 +48,53 @@ void AttentionTile::emitDot(Value item) {
 
 /// A row without keys has probabilities of zero, and so has one that does not
 /// exist.
-AttentionTile::RowNumbers AttentionTile::numbersOf(const Head &h, Value query,
-                                                   Value inside) {
-  Value row = rowNumber(h, query), pair = e.mul(row, e.index(2));
-  Value base = e.argument(in.lse.number);
-  RowNumbers numbers{load(base, pair, inside),
-                     load(base, e.add(pair, e.index(1)), inside),
-                     load(e.scratch, row, inside)};
-  float infinity = std::numeric_limits<float>::infinity();
-  Value isEmpty =
-      e.cmpf(arith::CmpFPredicate::OEQ, numbers.lse, number(-infinity));
-  numbers.lse = e.select(isEmpty, number(infinity), numbers.lse);
-  if (inside)
-    numbers.lse = e.select(inside, numbers.lse, number(infinity));
-  return numbers;
+void AttentionTile::copyNumbers(const Head &h, Value thread, Value row,
+                                Value numbers) {
+  e.ifThen(
+      below(thread, kTile),
+      [&] {
+        Value query = e.add(row, thread);
+        Value inside = belowUnlessWhole(query, a.queries);
+        Value number = rowNumber(h, query), pair = e.mul(number, e.index(2));
+        Value from = e.argument(in.lse.number);
+        Value lse = load(from, pair, inside),
+              infinity = this->number(std::numeric_limits<float>::infinity());
+        Value isEmpty = e.cmpf(arith::CmpFPredicate::OEQ, lse, e.neg(infinity));
+        lse = e.select(isEmpty, infinity, lse);
+        if (inside)
+          lse = e.select(inside, lse, infinity);
+        Value lost = load(from, e.add(pair, e.index(1)), inside),
+              dot = load(e.scratch, number, inside);
+        Value first = e.mul(thread, e.index(4));
+        first = arith::IndexCastOp::create(e.b, e.b.getIndexType(), first);
+        Value all = vector::FromElementsOp::create(
+            e.b, VectorType::get({4}, lse.getType()),
+            ValueRange{lse, lost, dot, dot});
+        vector::StoreOp::create(e.b, all, numbers, first);
+        return SmallVector<Value>();
+      },
+      nullptr);
 }
 
-AttentionTile::Weight AttentionTile::weight(const Head &h, Value query,
-                                            Value key, Value sum, Value grad,
-                                            const RowNumbers &row) {
+AttentionTile::Weight AttentionTile::weight(const Head &h, Place query,
+                                            Place key, Value sum, Value grad,
+                                            Value numbers) {
   Score s = score(h, query, key, sum);
-  Value p = emitExpNonPositive(e, e.sub(e.sub(s.value, row.lse), row.lost));
+  Value at = e.mul(query.own, e.index(4));
+  at = arith::IndexCastOp::create(e.b, e.b.getIndexType(), at);
+  Value row = vector::LoadOp::create(
+      e.b, VectorType::get({4}, e.b.getF32Type()), numbers, at);
+  auto take = [&](int64_t i) -> Value {
+    return vector::ExtractOp::create(e.b, row, i);
+  };
+  Value p = emitExpNonPositive(e, e.sub(e.sub(s.value, take(0)), take(1)));
   Value kept = p;
   if (a.hasDropout) {
     Value keep = keeps(h, query, key);
     kept = e.select(keep, p, number(0));
     grad = e.select(keep, e.mul(grad, number(keptFactor)), number(0));
   }
-  Value gradient = e.mul(p, e.sub(grad, row.dot));
+  Value gradient = e.mul(p, e.sub(grad, take(2)));
   // A fill that is finite may have a probability; it has no gradient.
   if (a.hasMask) {
     Value isNan = e.cmpf(arith::CmpFPredicate::UNO, p, p);
@@ -100,31 +119,22 @@ void AttentionTile::emitQueryGradient(Value block) {
   Value scores = tile.numbers(TileProducts::kSums),
         grads = tile.numbers(TileProducts::kSums),
         result = tile.numbers(TileProducts::sumsOfResult(a.depth)),
-        ofRows = tile.numbers(3 * tile.rowsOfThread());
+        numbers = e.sharedBuffer(e.b.getF32Type(), 4 * kTile);
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
     clearSums(e, tile, result, a.depth);
-    for (auto [r, own] : llvm::enumerate(tile.rowsOf(thread))) {
-      Value query = e.add(row, own);
-      RowNumbers n = numbersOf(h, query, belowUnlessWhole(query, a.queries));
-      for (auto [i, x] : llvm::enumerate(ArrayRef<Value>{n.lse, n.lost, n.dot}))
-        tile.write(ofRows, int64_t(3 * r + i), x);
-    }
+    copyNumbers(h, thread, row, numbers);
   });
   auto weigh = [&](Value thread, Value key) {
     SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false);
     SmallVector<Value> weights(TileProducts::kSums, Value());
-    for (auto [index, own] : llvm::enumerate(tile.rowsOf(thread))) {
-      int64_t r = int64_t(index);
-      RowNumbers n{tile.read(ofRows, 3 * r), tile.read(ofRows, 3 * r + 1),
-                   tile.read(ofRows, 3 * r + 2)};
+    for (auto [r, own] : llvm::enumerate(tile.rowsOf(thread)))
       for (auto [c, column] : llvm::enumerate(columns)) {
-        int64_t sum = tile.sumAt(r, int64_t(c));
+        int64_t sum = tile.sumAt(int64_t(r), int64_t(c));
         weights[size_t(sum)] =
-            weight(h, e.add(row, own), e.add(key, column),
-                   tile.read(scores, sum), tile.read(grads, sum), n)
+            weight(h, {row, own}, {key, column}, tile.read(scores, sum),
+                   tile.read(grads, sum), numbers)
                 .gradient;
       }
-    }
     tile.storeTile(thread, weights);
   };
   TensorRows q = queriesOf(h, in.q, a.q, a.depth),
@@ -145,9 +155,9 @@ void AttentionTile::emitQueryGradient(Value block) {
     return steps;
   });
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
-    tile.storeResults(
-        thread, queriesOf(h, in.qGrad, a.qGrad, a.depth), row, result,
-        SmallVector<Value>(tile.rowsOfThread(), number(scale)));
+    tile.storeResults(thread, queriesOf(h, in.qGrad, a.qGrad, a.depth), row,
+                      result,
+                      SmallVector<Value>(tile.rowsOfThread(), number(scale)));
   });
 }
 
@@ -161,7 +171,8 @@ void AttentionTile::emitKeyGradients(Value block) {
   Value scores = tile.numbers(TileProducts::kSums),
         grads = tile.numbers(TileProducts::kSums),
         ofKeys = tile.numbers(TileProducts::sumsOfResult(a.depth)),
-        ofValues = tile.numbers(TileProducts::sumsOfResult(a.width));
+        ofValues = tile.numbers(TileProducts::sumsOfResult(a.width)),
+        numbers = e.sharedBuffer(e.b.getF32Type(), 4 * kTile);
   e.forThreads(TileProducts::kThreads, [&](Value) {
     clearSums(e, tile, ofKeys, a.depth);
     clearSums(e, tile, ofValues, a.width);
@@ -171,12 +182,10 @@ void AttentionTile::emitKeyGradients(Value block) {
     SmallVector<Value> weights(TileProducts::kSums, Value());
     for (auto [c, column] :
          llvm::enumerate(tile.columnsOf(thread, /*ofResult=*/false))) {
-      Value query = e.add(row, column);
-      RowNumbers n = numbersOf(h, query, belowUnlessWhole(query, a.queries));
       for (auto [r, own] : llvm::enumerate(rows)) {
         int64_t sum = tile.sumAt(int64_t(r), int64_t(c));
-        Weight w = weight(h, query, e.add(key, own), tile.read(scores, sum),
-                          tile.read(grads, sum), n);
+        Weight w = weight(h, {row, column}, {key, own}, tile.read(scores, sum),
+                          tile.read(grads, sum), numbers);
         weights[size_t(sum)] = w.kept;
         tile.write(scores, sum, w.gradient);
       }
@@ -206,6 +215,11 @@ void AttentionTile::emitKeyGradients(Value block) {
                grad = queriesOf(h, in.grad, a.grad, a.width);
     TileProducts::Steps steps;
     tile.addScores(steps, k, key, q, row, scores);
+    steps.front().body = [this, h, row, numbers, product = steps.front().body](
+                             Value thread, Value buffer) {
+      copyNumbers(h, thread, row, numbers);
+      product(thread, buffer);
+    };
     tile.addScores(steps, v, key, grad, row, grads);
     steps.back().body = [&weigh, h, row, product = steps.back().body](
                             Value thread, Value buffer) {

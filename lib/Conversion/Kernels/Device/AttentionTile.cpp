@@ -93,23 +93,40 @@ Value AttentionTile::load(Value base, Value offset, Value inside) {
   return LLVM::LoadOp::create(e.b, e.b.getF32Type(), from, 4);
 }
 
-AttentionTile::Score AttentionTile::score(const Head &h, Value query, Value key,
+Value AttentionTile::apart(Value x, Value from) {
+  constexpr int64_t kFar = 4 * kTile;
+  Value distance =
+      e.minimum(e.maximum(e.sub(x, from), e.index(-kFar)), e.index(kFar));
+  return arith::TruncIOp::create(e.b, e.b.getI32Type(), distance);
+}
+
+AttentionTile::Score AttentionTile::score(const Head &h, Place query, Place key,
                                           Value sum) {
-  Value inside = belowUnlessWhole(key, a.keys), exists = inside;
-  if (Value row = belowUnlessWhole(query, a.queries))
-    inside = inside ? e.andi(inside, row) : row;
+  Type i32 = e.b.getI32Type();
+  Value ownQuery = arith::TruncIOp::create(e.b, i32, query.own),
+        ownKey = arith::TruncIOp::create(e.b, i32, key.own);
+  Value exists;
+  if (a.keys % kTile)
+    exists = e.cmpi(arith::CmpIPredicate::slt, ownKey,
+                    apart(e.index(a.keys), key.start));
+  auto inside = [&] {
+    Value all = exists;
+    if (Value row = belowUnlessWhole(of(query), a.queries))
+      all = all ? e.andi(all, row) : row;
+    return all;
+  };
   auto offset = [&](const int64_t (&strides)[4]) {
-    return linear(e, {h.batch, h.head, query, key},
+    return linear(e, {h.batch, h.head, of(query), of(key)},
                   {strides[0], strides[1], strides[2], strides[3]});
   };
   Value s = e.mul(sum, number(scale)), open;
   if (a.hasBias)
-    s = e.add(s, in.bias.load(e, offset(a.bias), 1, inside));
+    s = e.add(s, in.bias.load(e, offset(a.bias), 1, inside()));
   if (a.causal)
-    open =
-        e.cmpi(arith::CmpIPredicate::sle, key, e.add(query, e.index(a.offset)));
+    open = e.cmpi(arith::CmpIPredicate::sle, e.sub(ownKey, ownQuery),
+                  apart(e.add(query.start, e.index(a.offset)), key.start));
   if (a.hasMask) {
-    Value mask = in.mask.load(e, offset(a.mask), 1, inside);
+    Value mask = in.mask.load(e, offset(a.mask), 1, inside());
     mask = e.cmpi(arith::CmpIPredicate::ne, mask, e.like(mask, 0));
     open = open ? e.andi(open, mask) : mask;
   }
@@ -120,8 +137,9 @@ AttentionTile::Score AttentionTile::score(const Head &h, Value query, Value key,
   return {s, open};
 }
 
-Value AttentionTile::keeps(const Head &h, Value query, Value key) {
-  Value element = e.add(e.mul(rowNumber(h, query), e.index(a.keys)), key);
+Value AttentionTile::keeps(const Head &h, Place query, Place key) {
+  Value element =
+      e.add(e.mul(rowNumber(h, of(query)), e.index(a.keys)), of(key));
   Value block = e.add(e.shr(element, 2), firstBlock);
   auto word = [&](Value x) -> Value {
     return arith::TruncIOp::create(e.b, e.b.getI32Type(), x);
@@ -184,9 +202,9 @@ void AttentionTile::scaleScores(TileProducts &tile, const Forward &f,
     Value greatest;
     for (auto [c, column] : llvm::enumerate(columns)) {
       int64_t at = tile.sumAt(int64_t(r), int64_t(c));
-      Value s = score(f.head, e.add(f.row, row), e.add(key, column),
-                      tile.read(f.scores, at))
-                    .value;
+      Value s =
+          score(f.head, {f.row, row}, {key, column}, tile.read(f.scores, at))
+              .value;
       tile.write(f.scores, at, s);
       greatest = greatest ? e.maximum(greatest, s) : s;
     }
@@ -214,8 +232,7 @@ void AttentionTile::weigh(TileProducts &tile, const Forward &f, Value thread,
       Value p = emitExpNonPositive(e, e.sub(tile.read(f.scores, at), base));
       sum = sum ? e.add(sum, p) : p;
       if (a.hasDropout)
-        p = e.select(keeps(f.head, e.add(f.row, row), e.add(key, column)), p,
-                     number(0));
+        p = e.select(keeps(f.head, {f.row, row}, {key, column}), p, number(0));
       weights[size_t(at)] = p;
     }
     tile.write(f.greatest, r, greatest);

@@ -75,9 +75,9 @@ private:
   struct Score {
     Value value, open;
   };
-  /// What the gradient knows of a query.
-  struct RowNumbers {
-    Value lse, lost, dot;
+  /// A query or key: one of a block of 64, from a start that all threads share.
+  struct Place {
+    Value start, own;
   };
   /// What a score gives the gradient.
   struct Weight {
@@ -106,17 +106,23 @@ private:
   /// Returns how many blocks of keys the queries from `row` on read.
   Value keyBlocksOf(Value row);
 
-  Score score(const Head &h, Value query, Value key, Value sum);
+  /// Returns x - from of places in a block as i32, of which registers hold
+  /// twice as many; beyond the block it is not exact, but keeps its sign.
+  Value apart(Value x, Value from);
+  Score score(const Head &h, Place query, Place key, Value sum);
   /// Returns whether a dropout keeps the score's probability.
-  Value keeps(const Head &h, Value query, Value key);
-  RowNumbers numbersOf(const Head &h, Value query, Value inside);
-  Weight weight(const Head &h, Value query, Value key, Value sum, Value grad,
-                const RowNumbers &row);
+  Value keeps(const Head &h, Place query, Place key);
+  /// Copies what the gradient knows of queries to shared memory: lse, what
+  /// rounding took from it, and the dot, for each of 64 from `row` on.
+  void copyNumbers(const Head &h, Value thread, Value row, Value numbers);
+  Weight weight(const Head &h, Place query, Place key, Value sum, Value grad,
+                Value numbers);
   void scaleScores(TileProducts &tile, const Forward &f, Value thread,
                    Value key);
   void weigh(TileProducts &tile, const Forward &f, Value thread, Value key);
   void finish(TileProducts &tile, const Forward &f);
 
+  Value of(Place p) { return e.add(p.start, p.own); }
   Value number(double x) { return e.constant(e.b.getF32Type(), x); }
   Value below(Value x, int64_t limit) {
     return e.cmpi(mlir::arith::CmpIPredicate::slt, x, e.index(limit));

@@ -20,6 +20,8 @@ static Value place(Emitter &e, Value v) {
 
 TileProducts::TileProducts(Emitter &e, OperandForm form, Type element)
     : e(e), form(form), element(element) {
+  // Two blocks fit a multiprocessor at once, with 128 registers a thread.
+  e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
   slices = e.sharedBuffer(form.type, 2 * bufferElements());
   tile = e.sharedBuffer(form.type, kTile * tilePitch());
   for (int i = 0; i < 2; ++i)
@@ -227,24 +229,34 @@ SmallVector<Value> TileProducts::multiplyByThreads(Value thread,
                                                    ArrayRef<Value> sums) {
   SmallVector<Value> rows = rowsOf(thread),
                      columns = columnsOf(thread, /*ofResult=*/y.step != 1);
-  VectorType four = VectorType::get({4}, form.type);
-  auto read = [&](const Factor &from, Value at) -> Value {
-    return vector::LoadOp::create(e.b, four, from.buffer, place(e, at));
+  // Two of k at once: of four, factors would take half of the registers that
+  // sums leave.
+  constexpr int64_t kTogether = 2;
+  auto read = [&](const Factor &from, Value at, int64_t count) -> Value {
+    return vector::LoadOp::create(e.b, VectorType::get({count}, form.type),
+                                  from.buffer, place(e, at));
   };
   return e.forLoop(
-      e.index(0), e.index(depth()), 4, sums, [&](Value k, ValueRange before) {
+      e.index(0), e.index(depth()), kTogether, sums,
+      [&](Value k, ValueRange before) {
         SmallVector<Value> a, b;
         for (Value row : rows)
           a.push_back(
-              read(x, e.add(e.add(x.start, k), e.mul(row, e.index(x.line)))));
-        for (int64_t i = 0; i < 4; ++i)
-          b.push_back(read(y, y.step == 1
-                                  ? e.add(e.add(y.start, k),
-                                          e.mul(columns[i], e.index(y.line)))
-                                  : e.add(e.add(y.start, columns.front()),
-                                          e.mul(plus(k, i), e.index(y.step)))));
+              read(x, e.add(e.add(x.start, k), e.mul(row, e.index(x.line))),
+                   kTogether));
+        if (y.step == 1)
+          for (Value column : columns)
+            b.push_back(read(
+                y, e.add(e.add(y.start, k), e.mul(column, e.index(y.line))),
+                kTogether));
+        else
+          for (int64_t i = 0; i < kTogether; ++i)
+            b.push_back(read(y,
+                             e.add(e.add(y.start, columns.front()),
+                                   e.mul(plus(k, i), e.index(y.step))),
+                             4));
         SmallVector<Value> next(before);
-        for (int64_t i = 0; i < 4; ++i) // of k
+        for (int64_t i = 0; i < kTogether; ++i)
           for (int64_t r = 0; r < 4; ++r)
             for (int64_t c = 0; c < 4; ++c) {
               Value left = vector::ExtractOp::create(e.b, a[r], i);
