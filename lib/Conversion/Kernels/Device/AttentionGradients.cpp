@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Device/AttentionTile.h"
 #include "Emit/MathFunctions.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -76,31 +77,64 @@ void AttentionTile::copyNumbers(const Head &h, Value thread, Value row,
       nullptr);
 }
 
-AttentionTile::Weight AttentionTile::weight(const Head &h, Place query,
-                                            Place key, Value sum, Value grad,
-                                            Value numbers) {
-  Score s = score(h, query, key, sum);
-  Value at = e.mul(query.own, e.index(4));
+void AttentionTile::forEachScore(TileProducts &tile, const Gradient &g,
+                                 Value thread,
+                                 function_ref<void(int64_t, Place, Place)> fn) {
+  SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false);
+  for (auto [r, row] : llvm::enumerate(tile.rowsOf(thread)))
+    for (auto [c, column] : llvm::enumerate(columns))
+      fn(tile.sumAt(int64_t(r), int64_t(c)), {g.row, g.byKeys ? column : row},
+         {g.key, g.byKeys ? row : column});
+}
+
+/// Returns number i of a query (copyNumbers).
+static Value queryNumber(Emitter &e, Value numbers, Value query, int64_t i) {
+  Value at = e.add(e.mul(query, e.index(4)), e.index(i));
   at = arith::IndexCastOp::create(e.b, e.b.getIndexType(), at);
-  Value row = vector::LoadOp::create(
-      e.b, VectorType::get({4}, e.b.getF32Type()), numbers, at);
-  auto take = [&](int64_t i) -> Value {
-    return vector::ExtractOp::create(e.b, row, i);
-  };
-  Value p = emitExpNonPositive(e, e.sub(e.sub(s.value, take(0)), take(1)));
-  Value kept = p;
-  if (a.hasDropout) {
-    Value keep = keeps(h, query, key);
-    kept = e.select(keep, p, number(0));
-    grad = e.select(keep, e.mul(grad, number(keptFactor)), number(0));
-  }
-  Value gradient = e.mul(p, e.sub(grad, take(2)));
-  // A fill that is finite may have a probability; it has no gradient.
-  if (a.hasMask) {
-    Value isNan = e.cmpf(arith::CmpFPredicate::UNO, p, p);
-    gradient = e.select(e.ori(s.open, isNan), gradient, number(0));
-  }
-  return {kept, gradient};
+  return memref::LoadOp::create(e.b, numbers, at);
+}
+
+void AttentionTile::weighScores(TileProducts &tile, const Gradient &g,
+                                Value thread) {
+  SmallVector<Value> weights(TileProducts::kSums, Value());
+  forEachScore(tile, g, thread, [&](int64_t sum, Place query, Place key) {
+    Value s = score(g.head, query, key, tile.read(g.products, sum)).value;
+    s = e.sub(s, queryNumber(e, g.numbers, query.own, 0));
+    s = e.sub(s, queryNumber(e, g.numbers, query.own, 1));
+    Value p = emitExpNonPositive(e, s);
+    if (a.hasDropout) {
+      // The sign says which are dropped.
+      Value keep = keeps(g.head, query, key);
+      tile.write(g.probabilities, sum, e.select(keep, p, e.neg(p)));
+      p = e.select(keep, p, number(0));
+    }
+    weights[size_t(sum)] = p;
+  });
+  tile.storeTile(thread, weights);
+}
+
+void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
+                                   Value thread) {
+  SmallVector<Value> weights = tile.readTile(thread);
+  forEachScore(tile, g, thread, [&](int64_t sum, Place query, Place key) {
+    Value &weight = weights[size_t(sum)];
+    Value p = weight, grad = tile.read(g.products, sum);
+    if (a.hasDropout) {
+      Value bits = tile.read(g.probabilities, sum);
+      p = e.abs(bits);
+      bits = e.bitcast(e.b.getI32Type(), bits);
+      grad = e.select(e.cmpi(arith::CmpIPredicate::sge, bits, e.like(bits, 0)),
+                      e.mul(grad, number(keptFactor)), number(0));
+    }
+    weight = e.mul(p, e.sub(grad, queryNumber(e, g.numbers, query.own, 2)));
+    // A fill that is finite may have a probability; it has no gradient.
+    if (a.hasMask) {
+      Value open = score(g.head, query, key, number(0)).open;
+      Value isNan = e.cmpf(arith::CmpFPredicate::UNO, p, p);
+      weight = e.select(e.ori(open, isNan), weight, number(0));
+    }
+  });
+  tile.storeTile(thread, weights);
 }
 
 static void clearSums(Emitter &e, TileProducts &tile, Value sums,
@@ -109,53 +143,57 @@ static void clearSums(Emitter &e, TileProducts &tile, Value sums,
     tile.write(sums, i, e.constant(e.b.getF32Type(), 0.0));
 }
 
+AttentionTile::Gradient AttentionTile::gradientOf(TileProducts &tile,
+                                                  const Head &h) {
+  Gradient g;
+  g.head = h;
+  g.products = tile.numbers(TileProducts::kSums);
+  if (a.hasDropout)
+    g.probabilities = tile.numbers(TileProducts::kSums);
+  g.numbers = e.sharedBuffer(e.b.getF32Type(), 4 * kTile);
+  return g;
+}
+
+/// Runs `then` at the end of the last step.
+static void follow(TileProducts::Steps &steps,
+                   std::function<void(Value thread)> then) {
+  auto &body = steps.back().body;
+  body = [then = std::move(then), product = body](Value thread, Value buffer) {
+    product(thread, buffer);
+    then(thread);
+  };
+}
+
 void AttentionTile::emitQueryGradient(Value block) {
   int64_t tiles = llvm::divideCeil(a.queries, kTile);
   SmallVector<Value> at = split(e, block, {a.batch, a.heads, tiles});
   TileProducts tile(e, form, in.q.element);
-  Head h = headOf(at[0], at[1]);
-  Value row = e.mul(a.causal ? e.sub(e.index(tiles - 1), at[2]) : at[2],
-                    e.index(kTile));
-  Value scores = tile.numbers(TileProducts::kSums),
-        grads = tile.numbers(TileProducts::kSums),
-        result = tile.numbers(TileProducts::sumsOfResult(a.depth)),
-        numbers = e.sharedBuffer(e.b.getF32Type(), 4 * kTile);
+  Gradient own = gradientOf(tile, headOf(at[0], at[1]));
+  own.row = e.mul(a.causal ? e.sub(e.index(tiles - 1), at[2]) : at[2],
+                  e.index(kTile));
+  const Head &h = own.head;
+  Value result = tile.numbers(TileProducts::sumsOfResult(a.depth));
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
     clearSums(e, tile, result, a.depth);
-    copyNumbers(h, thread, row, numbers);
+    copyNumbers(h, thread, own.row, own.numbers);
   });
-  auto weigh = [&](Value thread, Value key) {
-    SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false);
-    SmallVector<Value> weights(TileProducts::kSums, Value());
-    for (auto [r, own] : llvm::enumerate(tile.rowsOf(thread)))
-      for (auto [c, column] : llvm::enumerate(columns)) {
-        int64_t sum = tile.sumAt(int64_t(r), int64_t(c));
-        weights[size_t(sum)] =
-            weight(h, {row, own}, {key, column}, tile.read(scores, sum),
-                   tile.read(grads, sum), numbers)
-                .gradient;
-      }
-    tile.storeTile(thread, weights);
-  };
   TensorRows q = queriesOf(h, in.q, a.q, a.depth),
              k = keysOf(h, in.k, a.k, a.depth),
              v = keysOf(h, in.v, a.v, a.width),
              grad = queriesOf(h, in.grad, a.grad, a.width);
-  tile.run(keyBlocksOf(row), [&](Value number) {
-    Value key = e.mul(number, e.index(kTile));
+  tile.run(keyBlocksOf(own.row), [&](Value number) {
+    Gradient g = own;
+    g.key = e.mul(number, e.index(kTile));
     TileProducts::Steps steps;
-    tile.addScores(steps, q, row, k, key, scores);
-    tile.addScores(steps, grad, row, v, key, grads);
-    steps.back().body =
-        [&weigh, key, product = steps.back().body](Value thread, Value buffer) {
-          product(thread, buffer);
-          weigh(thread, key);
-        };
-    tile.addResults(steps, k, key, result);
+    tile.addScores(steps, q, g.row, k, g.key, g.products);
+    follow(steps, [=, this, &tile](Value t) { weighScores(tile, g, t); });
+    tile.addScores(steps, grad, g.row, v, g.key, g.products);
+    follow(steps, [=, this, &tile](Value t) { weighGradients(tile, g, t); });
+    tile.addResults(steps, k, g.key, result);
     return steps;
   });
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
-    tile.storeResults(thread, queriesOf(h, in.qGrad, a.qGrad, a.depth), row,
+    tile.storeResults(thread, queriesOf(h, in.qGrad, a.qGrad, a.depth), own.row,
                       result,
                       SmallVector<Value>(tile.rowsOfThread(), number(scale)));
   });
@@ -167,81 +205,59 @@ void AttentionTile::emitKeyGradients(Value block) {
           members = a.heads / a.keyHeads;
   SmallVector<Value> at = split(e, block, {a.batch, a.keyHeads, tiles});
   TileProducts tile(e, form, in.q.element);
-  Value key = e.mul(at[2], e.index(kTile));
-  Value scores = tile.numbers(TileProducts::kSums),
-        grads = tile.numbers(TileProducts::kSums),
-        ofKeys = tile.numbers(TileProducts::sumsOfResult(a.depth)),
-        ofValues = tile.numbers(TileProducts::sumsOfResult(a.width)),
-        numbers = e.sharedBuffer(e.b.getF32Type(), 4 * kTile);
+  Gradient own =
+      gradientOf(tile, {at[0], e.mul(at[1], e.index(members)), at[1]});
+  own.byKeys = true;
+  own.key = e.mul(at[2], e.index(kTile));
+  Value ofKeys = tile.numbers(TileProducts::sumsOfResult(a.depth)),
+        ofValues = tile.numbers(TileProducts::sumsOfResult(a.width));
   e.forThreads(TileProducts::kThreads, [&](Value) {
     clearSums(e, tile, ofKeys, a.depth);
     clearSums(e, tile, ofValues, a.width);
   });
-  auto weigh = [&](const Head &h, Value thread, Value row) {
-    SmallVector<Value> rows = tile.rowsOf(thread);
-    SmallVector<Value> weights(TileProducts::kSums, Value());
-    for (auto [c, column] :
-         llvm::enumerate(tile.columnsOf(thread, /*ofResult=*/false))) {
-      for (auto [r, own] : llvm::enumerate(rows)) {
-        int64_t sum = tile.sumAt(int64_t(r), int64_t(c));
-        Weight w = weight(h, {row, column}, {key, own}, tile.read(scores, sum),
-                          tile.read(grads, sum), numbers);
-        weights[size_t(sum)] = w.kept;
-        tile.write(scores, sum, w.gradient);
-      }
-    }
-    tile.storeTile(thread, weights);
-  };
   // The first block of queries that read the first key.
   Value first = e.index(0);
   if (leavesOut()) {
-    first = e.maximum(e.sub(key, e.index(a.offset)), first);
+    first = e.maximum(e.sub(own.key, e.index(a.offset)), first);
     first = arith::DivUIOp::create(e.b, first, e.index(kTile));
   }
   Value count = e.maximum(e.sub(e.index(rowTiles), first), e.index(0));
-  Head own{at[0], e.mul(at[1], e.index(members)), at[1]};
-  TensorRows k = keysOf(own, in.k, a.k, a.depth),
-             v = keysOf(own, in.v, a.v, a.width);
-  auto stepsOf = [&](Value number) {
-    Head h = own;
+  TensorRows k = keysOf(own.head, in.k, a.k, a.depth),
+             v = keysOf(own.head, in.v, a.v, a.width);
+  tile.run(e.mul(count, e.index(members)), [&](Value number) {
+    Gradient g = own;
     if (members > 1) {
       Value divisor = e.maximum(count, e.index(1));
-      h.head = e.add(h.head, arith::DivUIOp::create(e.b, number, divisor));
+      g.head.head =
+          e.add(g.head.head, arith::DivUIOp::create(e.b, number, divisor));
       number = arith::RemUIOp::create(e.b, number, divisor);
     }
-    Value row = e.minimum(e.add(first, number), e.index(rowTiles - 1));
-    row = e.mul(row, e.index(kTile));
-    TensorRows q = queriesOf(h, in.q, a.q, a.depth),
-               grad = queriesOf(h, in.grad, a.grad, a.width);
+    g.row = e.minimum(e.add(first, number), e.index(rowTiles - 1));
+    g.row = e.mul(g.row, e.index(kTile));
+    TensorRows q = queriesOf(g.head, in.q, a.q, a.depth),
+               grad = queriesOf(g.head, in.grad, a.grad, a.width);
     TileProducts::Steps steps;
-    tile.addScores(steps, k, key, q, row, scores);
-    steps.front().body = [this, h, row, numbers, product = steps.front().body](
-                             Value thread, Value buffer) {
-      copyNumbers(h, thread, row, numbers);
+    tile.addScores(steps, k, g.key, q, g.row, g.products);
+    steps.front().body = [=, this, product = steps.front().body](Value thread,
+                                                                 Value buffer) {
+      copyNumbers(g.head, thread, g.row, g.numbers);
       product(thread, buffer);
     };
-    tile.addScores(steps, v, key, grad, row, grads);
-    steps.back().body = [&weigh, h, row, product = steps.back().body](
-                            Value thread, Value buffer) {
-      product(thread, buffer);
-      weigh(h, thread, row);
-    };
-    tile.addResults(steps, grad, row, ofValues);
-    steps.push_back({{}, [&tile, scores](Value thread, Value) {
-                       SmallVector<Value> weights;
-                       for (int64_t i = 0; i < TileProducts::kSums; ++i)
-                         weights.push_back(tile.read(scores, i));
-                       tile.storeTile(thread, weights);
-                     }});
-    tile.addResults(steps, q, row, ofKeys);
+    // They are read an interval later.
+    if (steps.size() == 1)
+      steps.push_back({{}, [](Value, Value) {}});
+    follow(steps, [=, this, &tile](Value t) { weighScores(tile, g, t); });
+    tile.addResults(steps, grad, g.row, ofValues);
+    tile.addScores(steps, v, g.key, grad, g.row, g.products);
+    follow(steps, [=, this, &tile](Value t) { weighGradients(tile, g, t); });
+    tile.addResults(steps, q, g.row, ofKeys);
     return steps;
-  };
-  tile.run(e.mul(count, e.index(members)), stepsOf);
+  });
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
     auto put = [&](const Operand &x, const int64_t (&strides)[3],
                    int64_t columns, Value sums, float factor) {
       tile.storeResults(
-          thread, keysOf(own, x, strides, columns), key, sums,
+          thread, keysOf(own.head, x, strides, columns), own.key, sums,
           SmallVector<Value>(tile.rowsOfThread(), number(factor)));
     };
     put(in.kGrad, a.kGrad, a.depth, ofKeys, scale);

@@ -79,10 +79,14 @@ private:
   struct Place {
     Value start, own;
   };
-  /// What a score gives the gradient.
-  struct Weight {
-    Value kept;     ///< the probability, 0 where it is dropped
-    Value gradient; ///< of the score, without the scale
+  /// Of a gradient's block: what its threads have.
+  struct Gradient {
+    Head head;
+    Value row, key;      ///< the first query and key
+    bool byKeys = false; ///< rows of the tile are keys
+    Value products;      ///< private: of a tile
+    Value probabilities; ///< private, with a dropout alone
+    Value numbers;       ///< shared: of queries
   };
   struct Forward;
 
@@ -115,8 +119,16 @@ private:
   /// Copies what the gradient knows of queries to shared memory: lse, what
   /// rounding took from it, and the dot, for each of 64 from `row` on.
   void copyNumbers(const Head &h, Value thread, Value row, Value numbers);
-  Weight weight(const Head &h, Place query, Place key, Value sum, Value grad,
-                Value numbers);
+  Gradient gradientOf(TileProducts &tile, const Head &h);
+  /// Calls `fn` with each of a thread's elements of a tile of scores.
+  void forEachScore(
+      TileProducts &tile, const Gradient &g, Value thread,
+      llvm::function_ref<void(int64_t sum, Place query, Place key)> fn);
+  /// Makes probabilities, the tile, of products of queries and keys.
+  void weighScores(TileProducts &tile, const Gradient &g, Value thread);
+  /// Makes gradients of scores, without the scale, of the tile and of products
+  /// of output gradients and values.
+  void weighGradients(TileProducts &tile, const Gradient &g, Value thread);
   void scaleScores(TileProducts &tile, const Forward &f, Value thread,
                    Value key);
   void weigh(TileProducts &tile, const Forward &f, Value thread, Value key);

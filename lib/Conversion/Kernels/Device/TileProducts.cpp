@@ -110,6 +110,23 @@ void TileProducts::storeTile(Value thread, ArrayRef<Value> values) {
     }
 }
 
+SmallVector<Value> TileProducts::readTile(Value thread) {
+  SmallVector<Value> columns = columnsOf(thread, /*ofResult=*/false);
+  SmallVector<Value> values(kSums, Value());
+  int64_t together = onTensorCores() ? 2 : 1; // neighbours
+  for (auto [r, row] : llvm::enumerate(rowsOf(thread)))
+    for (int64_t c = 0; c < columnsOfThread(); c += together) {
+      Value at = e.add(e.mul(row, e.index(tilePitch())), columns[c]);
+      Value some = vector::LoadOp::create(
+          e.b, VectorType::get({together}, form.type), tile, place(e, at));
+      some = formed(e, some, {e.b.getF32Type()});
+      for (int64_t i = 0; i < together; ++i)
+        values[size_t(sumAt(int64_t(r), c + i))] =
+            vector::ExtractOp::create(e.b, some, i);
+    }
+  return values;
+}
+
 void TileProducts::storeResults(Value thread, const TensorRows &to, Value row,
                                 Value sums, ArrayRef<Value> factors) {
   int64_t together = onTensorCores() ? 2 : 4;

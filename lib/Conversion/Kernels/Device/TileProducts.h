@@ -113,6 +113,8 @@ public:
   /// Stores the thread's elements of the tile that addResults multiplies:
   /// element (r, c) is values[sumAt(r, c)].
   void storeTile(Value thread, ArrayRef<Value> values);
+  /// Reads them again, as f32.
+  SmallVector<Value> readTile(Value thread);
   /// Stores sums of addResults, times a number for each of the thread's rows,
   /// to the 64 rows of `to` from `row` on.
   void storeResults(Value thread, const TensorRows &to, Value row, Value sums,
