@@ -20,8 +20,6 @@ static Value place(Emitter &e, Value v) {
 
 TileProducts::TileProducts(Emitter &e, OperandForm form, Type element)
     : e(e), form(form), element(element) {
-  // Two blocks fit a multiprocessor at once, with 128 registers a thread.
-  e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
   slices = e.sharedBuffer(form.type, 2 * bufferElements());
   tile = e.sharedBuffer(form.type, kTile * tilePitch());
   for (int i = 0; i < 2; ++i)
