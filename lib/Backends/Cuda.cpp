@@ -63,6 +63,10 @@ llvm::Error CudaCode::writeEmulation(const std::string &path, bool descending,
 
 namespace {
 
+/// Below, the matrix of scores is small. With more columns of a head, a
+/// block's sums take too many registers.
+constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 128;
+
 class CudaTarget final : public TargetInfo {
 public:
   CudaTarget() : TargetInfo(describe()) {}
@@ -132,6 +136,8 @@ private:
     traits.limits.joined = 500;
     traits.limits.blocks = (int64_t(1) << 31) - 1;
     traits.ownContractions = true;
+    traits.leastAttentionKeys = kLeastCudaKeys;
+    traits.mostAttentionColumns = kMostCudaColumns;
     traits.halfProducts = true;
     traits.bf16Products = true;
     traits.arenaAlignment = runtime::kDeviceAlignment;

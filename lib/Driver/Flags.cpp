@@ -161,9 +161,9 @@ void DriverFlags::addCompilerFlags() {
       flag::text("chunk-vocab", o.compile.step.chunkVocab));
   readBy("normalize");
   add("attention", "FORM", all,
-      "auto (default): on the CPU scores of 128 keys or more are made block by "
-      "block, forward and backward, and never kept (docs/attention.md); on: "
-      "of any number of keys; off: products and a softmax",
+      "auto (default): scores of 128 keys or more are made block by block, "
+      "forward and backward, and never kept (docs/attention.md); on: of any "
+      "number of keys; off: products and a softmax",
       flag::oneOf("attention", step.attention, {"auto", "on", "off"}));
   readBy("");
   add("cpu", "NAME", all, "CPU to compile for (default native)",

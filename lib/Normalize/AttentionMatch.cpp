@@ -281,6 +281,9 @@ bool AttentionMatch::matchProducts() {
       first.getType().getShape() != tensorType(second.getLhs()).getShape() ||
       left.size() != rank || all.back() < leastKeys)
     return false;
+  int64_t width = values[rank - (second.getTransposeRhs() ? 2 : 1)];
+  if (mostColumns && std::max(left.back(), width) > mostColumns)
+    return false;
   if (first.getType() == scores)
     return true;
   // Query heads of one key head as more rows of one matrix.

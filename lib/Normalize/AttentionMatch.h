@@ -39,10 +39,11 @@ inline bool isStopped(mlir::Operation *op) {
 /// A softmax, the products around it, and what lies between them.
 class AttentionMatch {
 public:
+  /// `mostColumns`: of queries, keys and values; 0: any number.
   AttentionMatch(SoftmaxOp softmax, ConstantEvaluator &evaluate,
-                 int64_t leastKeys)
+                 int64_t leastKeys, int64_t mostColumns)
       : softmax(softmax), evaluate(evaluate), leastKeys(leastKeys),
-        scores(softmax.getType()) {}
+        mostColumns(mostColumns), scores(softmax.getType()) {}
 
   /// Returns whether it is attention; nothing is changed. `reason` says why it
   /// stays as it is, where a user could change that.
@@ -62,7 +63,7 @@ private:
 
   SoftmaxOp softmax;
   ConstantEvaluator &evaluate;
-  int64_t leastKeys;
+  int64_t leastKeys, mostColumns;
   mlir::RankedTensorType scores; ///< [(batch,) heads, queries, keys]
 
   MatMulOp first, second;

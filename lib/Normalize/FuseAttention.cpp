@@ -182,7 +182,7 @@ struct FuseAttention : ckopt::impl::FuseAttentionPassBase<FuseAttention> {
     std::vector<std::unique_ptr<std::string>> reasons;
     for (SoftmaxOp op : softmaxes) {
       auto reason = std::make_unique<std::string>();
-      AttentionMatch attention(op, evaluate, leastKeys);
+      AttentionMatch attention(op, evaluate, leastKeys, mostColumns);
       if (attention.match(*reason)) {
         attention.rewrite();
       } else if (!reason->empty()) {

@@ -140,6 +140,7 @@ static void addAttention(OpPassManager &passes, const StepOptions &options,
   FuseAttentionPassOptions attention;
   attention.leastKeys =
       options.attention == "on" ? 0 : target.traits.leastAttentionKeys;
+  attention.mostColumns = target.traits.mostAttentionColumns;
   if (options.attention == "off" || !hasAttention(options, target))
     return;
   passes.addNestedPass<func::FuncOp>(createFuseAttentionPass(attention));
@@ -208,10 +209,9 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
     return usageError("--chunk-vocab=" + options.chunkVocab + ": target " +
                       target.name() + " makes whole logits (off)");
   if (options.attention == "on" && !hasAttention(options, target))
-    return usageError("--attention=on is for the CPU, without products of "
-                      "pieces (--matmul-precision) and without "
-                      "--precision=f16; elsewhere attention is products and a "
-                      "softmax");
+    return usageError("--attention=on: with products of pieces "
+                      "(--matmul-precision) and with --precision=f16 "
+                      "attention is products and a softmax");
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
                     [options, &target](OpPassManager &passes) {

@@ -3,12 +3,15 @@
 // RUN: ckopt-opt %s --split-input-file --fuse-attention --canonicalize --verify-diagnostics | FileCheck %s
 // RUN: ckopt-opt %s --split-input-file --fuse-attention='least-keys=9' | FileCheck %s --check-prefix=FEW
 // FEW-NOT: ckopt.attention
+// RUN: ckopt-opt %s --split-input-file --fuse-attention='most-columns=4' | FileCheck %s --check-prefix=WIDE
 
 // The factor of the scores and those of query and key are one scale.
 // CHECK-LABEL: func.func @plain(
 // CHECK-SAME:    %[[Q:[^:]*]]: tensor<2x3x8x4xf32>, %[[K:[^:]*]]: tensor<2x3x8x4xf32>, %[[V:[^:]*]]: tensor<2x3x8x5xf32>
 // CHECK:         %[[O:.*]], %{{.*}} = ckopt.attention %[[Q]], %[[K]], %[[V]] {scale = 1.000000e+00 : f64}
 // CHECK-NEXT:    return %[[O]]
+// WIDE-LABEL:    func.func @plain(
+// WIDE-NOT:      ckopt.attention
 func.func @plain(%q: tensor<2x3x8x4xf32>, %k: tensor<2x3x8x4xf32>, %v: tensor<2x3x8x5xf32>) -> tensor<2x3x8x5xf32> {
   %two = ckopt.constant dense<2.0> : tensor<f32>
   %r = ckopt.mul %q, %two : (tensor<2x3x8x4xf32>, tensor<f32>) -> tensor<2x3x8x4xf32>
@@ -23,6 +26,8 @@ func.func @plain(%q: tensor<2x3x8x4xf32>, %k: tensor<2x3x8x4xf32>, %v: tensor<2x
 
 // A constant triangle is causality, whether it is selected or added; -1e9 is as good as -inf there.
 // CHECK-LABEL: func.func @causal(
+// WIDE-LABEL: func.func @causal(
+// WIDE:         ckopt.attention
 // CHECK:         ckopt.attention %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {causal = 0 : i64, scale = 1.000000e+00 : f64}
 func.func @causal(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>) -> tensor<3x8x4xf32> {
   %ones = ckopt.constant dense<1.0> : tensor<8x8xf32>

@@ -105,6 +105,7 @@ def FuseAttentionPass : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"leastKeys", "least-keys", "int64_t", "0", "fewer keys stay products">,
+    Option<"mostColumns", "most-columns", "int64_t", "0", "more columns of a head stay products; 0: any number becomes an op">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

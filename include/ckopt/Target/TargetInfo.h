@@ -174,6 +174,8 @@ struct TargetTraits {
   bool addsProducts = false;
   /// Attention ops of at least so many keys pay here; 0: there are none.
   int64_t leastAttentionKeys = 0;
+  /// The most columns of a head that they may have; 0: any number.
+  int64_t mostAttentionColumns = 0;
   int64_t arenaAlignment = 64; ///< 64; with Blocks a power of two up to 256
   MachineRates rates;
   /// Steps run on numbered devices: --device=NAME:0.

@@ -171,10 +171,6 @@ public:
     if (pieceCount(code.primitive.precision) > 1)
       return kernel.front().front().emitError(
           "products of pieces have code for CPUs alone");
-    if (code.primitive.kind == PrimitiveKind::Attention ||
-        code.primitive.kind == PrimitiveKind::AttentionGrad)
-      return kernel.front().front().emitError(
-          "attention as one op has code for CPUs alone");
     if (code.primitive.accumulate)
       return kernel.front().front().emitError(
           "products that are added to a tensor have code for CPUs alone");

@@ -94,6 +94,8 @@ makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 /// Makes the same op from generated code, in launches.
 std::unique_ptr<GeneratedKernel>
 makeDeviceContraction(mlir::func::FuncOp kernel, const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel>
+makeDeviceAttention(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
 /// Makes an op of several ranks: its sums are launches.
 std::unique_ptr<GeneratedKernel>

@@ -439,7 +439,10 @@ codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
           RankOp>(kernel.front().front()))
     return makeDeviceCollective(kernel, options);
   if (options.target->traits.ownContractions &&
-      !leftToLibraries(kernel, options))
+      !leftToLibraries(kernel, options)) {
+    if (isa<AttentionOp, AttentionGradOp>(kernel.front().front()))
+      return makeDeviceAttention(kernel, options);
     return makeDeviceContraction(kernel, options);
+  }
   return std::make_unique<LibraryKernel>(kernel, options);
 }

@@ -1,0 +1,266 @@
+//===- AttentionGradients.cpp - gradients of attention on a GPU -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Device/AttentionTile.h"
+#include "Emit/MathFunctions.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+void AttentionTile::emitDot(Value item) {
+  SmallVector<Value> at = split(e, item, {a.batch, a.heads, a.queries});
+  Head h = headOf(at[0], at[1]);
+  TensorRows o = queriesOf(h, in.o, a.o, a.width),
+             grad = queriesOf(h, in.grad, a.grad, a.width);
+  unsigned lanes = std::min(o.lanes, grad.lanes);
+  Type f32 = e.b.getF32Type();
+  Type type = lanes == 1 ? f32 : VectorType::get({int64_t(lanes)}, f32);
+  Value zero = number(0);
+  if (lanes > 1)
+    zero = vector::BroadcastOp::create(e.b, type, zero);
+  Value sum =
+      e.forLoop(e.index(0), e.index(a.width), lanes, zero,
+                [&](Value column, ValueRange before) {
+                  auto read = [&](const TensorRows &x) {
+                    return formed(e,
+                                  x.operand.load(e, x.at(e, at[2], column),
+                                                 lanes, /*inside=*/{}),
+                                  {f32});
+                  };
+                  Value x = read(o), y = read(grad);
+                  return SmallVector<Value>{
+                      math::FmaOp::create(e.b, x, y, before[0])};
+                })
+          .front();
+  if (lanes > 1) {
+    Value all;
+    for (unsigned i = 0; i < lanes; ++i) {
+      Value one = vector::ExtractOp::create(e.b, sum, int64_t(i));
+      all = all ? e.add(all, one) : one;
+    }
+    sum = all;
+  }
+  LLVM::StoreOp::create(e.b, sum, address(e.scratch, item), 4);
+}
+
+/// A row without keys has probabilities of zero, and so has one that does not
+/// exist.
+void AttentionTile::copyNumbers(const Head &h, Value thread, Value row,
+                                Value numbers) {
+  e.ifThen(
+      below(thread, kTile),
+      [&] {
+        Value query = e.add(row, thread);
+        Value inside = belowUnlessWhole(query, a.queries);
+        Value number = rowNumber(h, query), pair = e.mul(number, e.index(2));
+        Value from = e.argument(in.lse.number);
+        Value lse = load(from, pair, inside),
+              infinity = this->number(std::numeric_limits<float>::infinity());
+        Value isEmpty = e.cmpf(arith::CmpFPredicate::OEQ, lse, e.neg(infinity));
+        lse = e.select(isEmpty, infinity, lse);
+        if (inside)
+          lse = e.select(inside, lse, infinity);
+        Value lost = load(from, e.add(pair, e.index(1)), inside),
+              dot = load(e.scratch, number, inside);
+        Value first = e.mul(thread, e.index(4));
+        first = arith::IndexCastOp::create(e.b, e.b.getIndexType(), first);
+        Value all = vector::FromElementsOp::create(
+            e.b, VectorType::get({4}, lse.getType()),
+            ValueRange{lse, lost, dot, dot});
+        vector::StoreOp::create(e.b, all, numbers, first);
+        return SmallVector<Value>();
+      },
+      nullptr);
+}
+
+void AttentionTile::forEachScore(TileProducts &tile, const Gradient &g,
+                                 Value thread,
+                                 function_ref<void(int64_t, Place, Place)> fn) {
+  SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false);
+  for (auto [r, row] : llvm::enumerate(tile.rowsOf(thread)))
+    for (auto [c, column] : llvm::enumerate(columns))
+      fn(tile.sumAt(int64_t(r), int64_t(c)), {g.row, g.byKeys ? column : row},
+         {g.key, g.byKeys ? row : column});
+}
+
+/// Returns number i of a query (copyNumbers).
+static Value queryNumber(Emitter &e, Value numbers, Value query, int64_t i) {
+  Value at = e.add(e.mul(query, e.index(4)), e.index(i));
+  at = arith::IndexCastOp::create(e.b, e.b.getIndexType(), at);
+  return memref::LoadOp::create(e.b, numbers, at);
+}
+
+void AttentionTile::weighScores(TileProducts &tile, const Gradient &g,
+                                Value thread) {
+  SmallVector<Value> weights(TileProducts::kSums, Value());
+  forEachScore(tile, g, thread, [&](int64_t sum, Place query, Place key) {
+    Value s = score(g.head, query, key, tile.read(g.products, sum)).value;
+    s = e.sub(s, queryNumber(e, g.numbers, query.own, 0));
+    s = e.sub(s, queryNumber(e, g.numbers, query.own, 1));
+    Value p = emitExpNonPositive(e, s);
+    if (a.hasDropout) {
+      // The sign says which are dropped.
+      Value keep = keeps(g.head, query, key);
+      tile.write(g.probabilities, sum, e.select(keep, p, e.neg(p)));
+      p = e.select(keep, p, number(0));
+    }
+    weights[size_t(sum)] = p;
+  });
+  tile.storeTile(thread, weights);
+}
+
+void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
+                                   Value thread) {
+  SmallVector<Value> weights = tile.readTile(thread);
+  forEachScore(tile, g, thread, [&](int64_t sum, Place query, Place key) {
+    Value &weight = weights[size_t(sum)];
+    Value p = weight, grad = tile.read(g.products, sum);
+    if (a.hasDropout) {
+      Value bits = tile.read(g.probabilities, sum);
+      p = e.abs(bits);
+      bits = e.bitcast(e.b.getI32Type(), bits);
+      grad = e.select(e.cmpi(arith::CmpIPredicate::sge, bits, e.like(bits, 0)),
+                      e.mul(grad, number(keptFactor)), number(0));
+    }
+    weight = e.mul(p, e.sub(grad, queryNumber(e, g.numbers, query.own, 2)));
+    // A fill that is finite may have a probability; it has no gradient.
+    if (a.hasMask) {
+      Value open = score(g.head, query, key, number(0)).open;
+      Value isNan = e.cmpf(arith::CmpFPredicate::UNO, p, p);
+      weight = e.select(e.ori(open, isNan), weight, number(0));
+    }
+  });
+  tile.storeTile(thread, weights);
+}
+
+static void clearSums(Emitter &e, TileProducts &tile, Value sums,
+                      int64_t columns) {
+  for (int64_t i = 0; i < TileProducts::sumsOfResult(columns); ++i)
+    tile.write(sums, i, e.constant(e.b.getF32Type(), 0.0));
+}
+
+AttentionTile::Gradient AttentionTile::gradientOf(TileProducts &tile,
+                                                  const Head &h) {
+  Gradient g;
+  g.head = h;
+  g.products = tile.numbers(TileProducts::kSums);
+  if (a.hasDropout)
+    g.probabilities = tile.numbers(TileProducts::kSums);
+  g.numbers = e.sharedBuffer(e.b.getF32Type(), 4 * kTile);
+  return g;
+}
+
+/// Runs `then` at the end of the last step.
+static void follow(TileProducts::Steps &steps,
+                   std::function<void(Value thread)> then) {
+  auto &body = steps.back().body;
+  body = [then = std::move(then), product = body](Value thread, Value buffer) {
+    product(thread, buffer);
+    then(thread);
+  };
+}
+
+void AttentionTile::emitQueryGradient(Value block) {
+  int64_t tiles = llvm::divideCeil(a.queries, kTile);
+  SmallVector<Value> at = split(e, block, {a.batch, a.heads, tiles});
+  TileProducts tile(e, form, in.q.element);
+  Gradient own = gradientOf(tile, headOf(at[0], at[1]));
+  own.row = e.mul(a.causal ? e.sub(e.index(tiles - 1), at[2]) : at[2],
+                  e.index(kTile));
+  const Head &h = own.head;
+  Value result = tile.numbers(TileProducts::sumsOfResult(a.depth));
+  e.forThreads(TileProducts::kThreads, [&](Value thread) {
+    clearSums(e, tile, result, a.depth);
+    copyNumbers(h, thread, own.row, own.numbers);
+  });
+  TensorRows q = queriesOf(h, in.q, a.q, a.depth),
+             k = keysOf(h, in.k, a.k, a.depth),
+             v = keysOf(h, in.v, a.v, a.width),
+             grad = queriesOf(h, in.grad, a.grad, a.width);
+  tile.run(keyBlocksOf(own.row), [&](Value number) {
+    Gradient g = own;
+    g.key = e.mul(number, e.index(kTile));
+    TileProducts::Steps steps;
+    tile.addScores(steps, q, g.row, k, g.key, g.products);
+    follow(steps, [=, this, &tile](Value t) { weighScores(tile, g, t); });
+    tile.addScores(steps, grad, g.row, v, g.key, g.products);
+    follow(steps, [=, this, &tile](Value t) { weighGradients(tile, g, t); });
+    tile.addResults(steps, k, g.key, result);
+    return steps;
+  });
+  e.forThreads(TileProducts::kThreads, [&](Value thread) {
+    tile.storeResults(thread, queriesOf(h, in.qGrad, a.qGrad, a.depth), own.row,
+                      result,
+                      SmallVector<Value>(tile.rowsOfThread(), number(scale)));
+  });
+}
+
+void AttentionTile::emitKeyGradients(Value block) {
+  int64_t tiles = llvm::divideCeil(a.keys, kTile),
+          rowTiles = llvm::divideCeil(a.queries, kTile),
+          members = a.heads / a.keyHeads;
+  SmallVector<Value> at = split(e, block, {a.batch, a.keyHeads, tiles});
+  TileProducts tile(e, form, in.q.element);
+  Gradient own =
+      gradientOf(tile, {at[0], e.mul(at[1], e.index(members)), at[1]});
+  own.byKeys = true;
+  own.key = e.mul(at[2], e.index(kTile));
+  Value ofKeys = tile.numbers(TileProducts::sumsOfResult(a.depth)),
+        ofValues = tile.numbers(TileProducts::sumsOfResult(a.width));
+  e.forThreads(TileProducts::kThreads, [&](Value) {
+    clearSums(e, tile, ofKeys, a.depth);
+    clearSums(e, tile, ofValues, a.width);
+  });
+  // The first block of queries that read the first key.
+  Value first = e.index(0);
+  if (leavesOut()) {
+    first = e.maximum(e.sub(own.key, e.index(a.offset)), first);
+    first = arith::DivUIOp::create(e.b, first, e.index(kTile));
+  }
+  Value count = e.maximum(e.sub(e.index(rowTiles), first), e.index(0));
+  TensorRows k = keysOf(own.head, in.k, a.k, a.depth),
+             v = keysOf(own.head, in.v, a.v, a.width);
+  tile.run(e.mul(count, e.index(members)), [&](Value number) {
+    Gradient g = own;
+    if (members > 1) {
+      Value divisor = e.maximum(count, e.index(1));
+      g.head.head =
+          e.add(g.head.head, arith::DivUIOp::create(e.b, number, divisor));
+      number = arith::RemUIOp::create(e.b, number, divisor);
+    }
+    g.row = e.minimum(e.add(first, number), e.index(rowTiles - 1));
+    g.row = e.mul(g.row, e.index(kTile));
+    TensorRows q = queriesOf(g.head, in.q, a.q, a.depth),
+               grad = queriesOf(g.head, in.grad, a.grad, a.width);
+    TileProducts::Steps steps;
+    tile.addScores(steps, k, g.key, q, g.row, g.products);
+    steps.front().body = [=, this, product = steps.front().body](Value thread,
+                                                                 Value buffer) {
+      copyNumbers(g.head, thread, g.row, g.numbers);
+      product(thread, buffer);
+    };
+    // They are read an interval later.
+    if (steps.size() == 1)
+      steps.push_back({{}, [](Value, Value) {}});
+    follow(steps, [=, this, &tile](Value t) { weighScores(tile, g, t); });
+    tile.addResults(steps, grad, g.row, ofValues);
+    tile.addScores(steps, v, g.key, grad, g.row, g.products);
+    follow(steps, [=, this, &tile](Value t) { weighGradients(tile, g, t); });
+    tile.addResults(steps, q, g.row, ofKeys);
+    return steps;
+  });
+  e.forThreads(TileProducts::kThreads, [&](Value thread) {
+    auto put = [&](const Operand &x, const int64_t (&strides)[3],
+                   int64_t columns, Value sums, float factor) {
+      tile.storeResults(
+          thread, keysOf(own.head, x, strides, columns), own.key, sums,
+          SmallVector<Value>(tile.rowsOfThread(), number(factor)));
+    };
+    put(in.kGrad, a.kGrad, a.depth, ofKeys, scale);
+    put(in.vGrad, a.vGrad, a.width, ofValues, keptFactor);
+  });
+}

@@ -1,0 +1,161 @@
+//===- AttentionTile.h - what a block computes of attention -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: attention and its gradient on a GPU, without the scores of all
+// queries and keys in memory, and with sums in an order that nothing but the
+// shape decides.
+//
+// Method: a block of threads has 64 rows of one head, and goes through blocks
+// of 64 columns in ascending order (TileProducts.h).
+//
+//   forward         rows are queries, columns keys. A block of scores becomes
+//                   exponentials of their distance to the row's greatest score
+//                   so far; what was summed before is scaled where that grows.
+//   query gradient  rows are queries, columns keys; probabilities are made
+//                   again from lse.
+//   key gradients   rows are keys, columns the queries of all heads of the
+//                   group: gradients of keys and of values.
+//
+// The gradient's products are seven in place of five, so that no sum is of more
+// than one block: no atomics. A launch before them makes each row's sum of
+// output times gradient (its dot), which both read. Columns that causality
+// forbids to all rows are left out.
+//
+// Guarantee: bits depend on the descriptor and the operands alone.
+// Complexity: two products forward; scratch is one number a row.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_ATTENTIONTILE_H
+#define CKOPT_LIB_CONVERSION_KERNELS_DEVICE_ATTENTIONTILE_H
+
+#include "Device/TileProducts.h"
+
+namespace ckopt::codegen {
+
+/// The arguments of the kernel; of those that are optional what the descriptor
+/// has, and of gradients in the gradient alone.
+struct AttentionOperands {
+  Operand q, k, v, bias, mask, seed, step, o, lse, grad, qGrad, kGrad, vGrad;
+  int64_t site = 0; ///< position in the call's scalars
+};
+
+/// The code of one block.
+class AttentionTile {
+public:
+  AttentionTile(Emitter &e, const runtime::AttentionDesc &desc,
+                const AttentionOperands &operands, OperandForm form);
+
+  static constexpr int64_t kTile = TileProducts::kTile;
+  /// Columns of queries, keys and values; with more, sums take too many
+  /// registers.
+  static constexpr int64_t kMostColumns = 128;
+  static int64_t queryBlocks(const runtime::AttentionDesc &a) {
+    return a.batch * a.heads * llvm::divideCeil(a.queries, kTile);
+  }
+  static int64_t keyBlocks(const runtime::AttentionDesc &a) {
+    return a.batch * a.keyHeads * llvm::divideCeil(a.keys, kTile);
+  }
+  static int64_t rows(const runtime::AttentionDesc &a) {
+    return a.batch * a.heads * a.queries;
+  }
+
+  void emitForward(Value block);
+  void emitQueryGradient(Value block);
+  void emitKeyGradients(Value block);
+  /// Emits the dot of row `number`.
+  void emitDot(Value number);
+
+private:
+  /// A head of a sample. The key head is the one that it reads.
+  struct Head {
+    Value batch, head, keyHead;
+  };
+  /// A score after masks, and whether they allow the key (null: always).
+  struct Score {
+    Value value, open;
+  };
+  /// A query or key: one of a block of 64, from a start that all threads share.
+  struct Place {
+    Value start, own;
+  };
+  /// Of a gradient's block: what its threads have.
+  struct Gradient {
+    Head head;
+    Value row, key;      ///< the first query and key
+    bool byKeys = false; ///< rows of the tile are keys
+    Value products;      ///< private: of a tile
+    Value probabilities; ///< private, with a dropout alone
+    Value numbers;       ///< shared: of queries
+  };
+  struct Forward;
+
+  Head headOf(Value batch, Value head);
+  TensorRows rowsOf(const Operand &x, const int64_t (&strides)[3], Value batch,
+                    Value head, int64_t rows, int64_t columns);
+  TensorRows queriesOf(const Head &h, const Operand &x,
+                       const int64_t (&strides)[3], int64_t columns) {
+    return rowsOf(x, strides, h.batch, h.head, a.queries, columns);
+  }
+  TensorRows keysOf(const Head &h, const Operand &x,
+                    const int64_t (&strides)[3], int64_t columns) {
+    return rowsOf(x, strides, h.batch, h.keyHead, a.keys, columns);
+  }
+  Value rowNumber(const Head &h, Value row);
+  /// Returns whether queries before the first key exist, which have NaN for all
+  /// keys, so that no block is left out.
+  bool leavesOut() const {
+    return a.causal && (a.zeroEmptyRows || a.offset >= 0);
+  }
+  /// Returns how many blocks of keys the queries from `row` on read.
+  Value keyBlocksOf(Value row);
+
+  /// Returns x - from of places in a block as i32, of which registers hold
+  /// twice as many; beyond the block it is not exact, but keeps its sign.
+  Value apart(Value x, Value from);
+  Score score(const Head &h, Place query, Place key, Value sum);
+  /// Returns whether a dropout keeps the score's probability.
+  Value keeps(const Head &h, Place query, Place key);
+  /// Copies what the gradient knows of queries to shared memory: lse, what
+  /// rounding took from it, and the dot, for each of 64 from `row` on.
+  void copyNumbers(const Head &h, Value thread, Value row, Value numbers);
+  Gradient gradientOf(TileProducts &tile, const Head &h);
+  /// Calls `fn` with each of a thread's elements of a tile of scores.
+  void forEachScore(
+      TileProducts &tile, const Gradient &g, Value thread,
+      llvm::function_ref<void(int64_t sum, Place query, Place key)> fn);
+  /// Makes probabilities, the tile, of products of queries and keys.
+  void weighScores(TileProducts &tile, const Gradient &g, Value thread);
+  /// Makes gradients of scores, without the scale, of the tile and of products
+  /// of output gradients and values.
+  void weighGradients(TileProducts &tile, const Gradient &g, Value thread);
+  void scaleScores(TileProducts &tile, const Forward &f, Value thread,
+                   Value key);
+  void weigh(TileProducts &tile, const Forward &f, Value thread, Value key);
+  void finish(TileProducts &tile, const Forward &f);
+
+  Value of(Place p) { return e.add(p.start, p.own); }
+  Value number(double x) { return e.constant(e.b.getF32Type(), x); }
+  Value below(Value x, int64_t limit) {
+    return e.cmpi(mlir::arith::CmpIPredicate::slt, x, e.index(limit));
+  }
+  /// Returns x < limit, or null where that is so in all tiles.
+  Value belowUnlessWhole(Value x, int64_t limit) {
+    return limit % kTile ? below(x, limit) : Value();
+  }
+  Value address(Value base, Value offset);
+  /// Loads an f32; 0 unless `inside` holds (null: it holds).
+  Value load(Value base, Value offset, Value inside);
+
+  Emitter &e;
+  runtime::AttentionDesc a;
+  AttentionOperands in;
+  OperandForm form;
+  float scale, fill, keptFactor;
+  /// Of a dropout: words of the counter, and the block of element 0.
+  Value key0, key1, step, site, firstBlock;
+};
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_DEVICE_ATTENTIONTILE_H
