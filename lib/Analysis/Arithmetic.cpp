@@ -110,6 +110,8 @@ static double kernelOpSeconds(KernelOpInterface kernel,
     };
     int64_t terms = isa<AttentionOp>(op) ? columns(0) + columns(2)
                                          : 3 * columns(0) + 2 * columns(2);
+    if (isa<AttentionGradOp>(op))
+      flops *= rates.attentionGradient;
     return flops / (rates.matmul * sizeEfficiency(columns(0))) +
            (randomSite(op) ? kScorePasses + kScoreDropout : kScorePasses) *
                flops / (2 * double(terms) * rates.vector);

@@ -83,7 +83,8 @@ static MachineRates ratesAt(const GpuRates &gpu,
   rates.overhead = kLaunchSeconds;
   rates.cacheBandwidth = gpu.cacheBandwidth;
   rates.cacheBytes = gpu.cacheBytes;
-  rates.reductionStarts = 2; // chunks, then what they add up to
+  rates.reductionStarts = 2;         // chunks, then what they add up to
+  rates.attentionGradient = 7.0 / 5; // two kernels make the scores
   return rates;
 }
 

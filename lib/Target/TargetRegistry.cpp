@@ -133,7 +133,8 @@ static constexpr std::pair<const char *, double MachineRates::*> kWritten[] = {
     {"overhead", &MachineRates::overhead},
     {"cache_bandwidth", &MachineRates::cacheBandwidth},
     {"cache_bytes", &MachineRates::cacheBytes},
-    {"reduction_starts", &MachineRates::reductionStarts}};
+    {"reduction_starts", &MachineRates::reductionStarts},
+    {"attention_gradient", &MachineRates::attentionGradient}};
 
 mlir::DictionaryAttr ckopt::ratesAttr(mlir::MLIRContext *context,
                                       const MachineRates &rates) {
