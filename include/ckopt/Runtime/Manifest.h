@@ -31,7 +31,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 8;
+inline constexpr uint32_t kAbiVersion = 9;
 
 /// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -123,6 +123,7 @@ struct DeviceInfo {
   int32_t minDriver = 0; ///< least cuDriverGetVersion: 11000, 11080
   /// Of products and convolutions of f32: what decides bits beside the code.
   ProductPrecision precision = ProductPrecision::F32;
+  int32_t multiprocessors = 0; ///< that contractions are divided for; likewise
   /// Of the files beside the manifest; writeDeviceArtifact fills these in.
   int64_t codeBytes = 0, dataBytes = 0;
   uint64_t codeHash = 0, dataHash = 0;
