@@ -61,6 +61,9 @@ llvm::Error CudaCode::writeEmulation(const std::string &path, bool descending,
 // Target
 //===----------------------------------------------------------------------===//
 
+/// Multiprocessors of an A100, and of an H100 or H200.
+static constexpr int32_t kMultiprocessors80 = 108, kMultiprocessors90 = 132;
+
 namespace {
 
 /// Below, the matrix of scores is small. With more columns of a head, a
@@ -93,8 +96,13 @@ public:
     auto precision = productPrecision(settings.matmulPrecision);
     if (!precision)
       return precision.takeError();
-    return CodegenOptions{this, /*threads=*/1, /*vectorBits=*/128,
-                          settings.libraryWorkspace, *precision};
+    return CodegenOptions{this,
+                          /*threads=*/1,
+                          /*vectorBits=*/128,
+                          settings.libraryWorkspace,
+                          settings.multiprocessors ? settings.multiprocessors
+                                                   : kMultiprocessors90,
+                          *precision};
   }
 
   llvm::Expected<MachineRates>
@@ -179,6 +187,13 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
     own.emulation = text.str();
     return llvm::Error::success();
   };
+  auto multiprocessors = [&own](llvm::StringRef text) -> llvm::Error {
+    if (text.getAsInteger(10, own.multiprocessors) || own.multiprocessors < 1 ||
+        own.multiprocessors > 1024)
+      return usageError("--multiprocessors: '" + text +
+                        "' is no number from 1 to 1024");
+    return llvm::Error::success();
+  };
   return {
       {"sm", "N",
        "cuda: least compute capability of the device, 80 (default) or 90",
@@ -189,6 +204,10 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
               [&own](bool yes) { own.libraries = yes; })},
       {"cuda-workspace", "BYTES",
        "planned for each call of a library (default 32 MiB)", workspace},
+      {"multiprocessors", "N",
+       "cuda: how many multiprocessors products and convolutions are divided "
+       "for (default 108 for --sm=80, 132 for 90); other numbers, other bits",
+       multiprocessors},
       {"device-rates", "NAME|FILE",
        "cuda: plan by the rates of a100 (default for --sm=80), h100 (for 90), "
        "h200, l4, or of a file that bench --calibrate wrote",
@@ -258,6 +277,9 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   kernels.deviceRates = !(*own)->rates.empty() ? (*own)->rates
                         : (*own)->sm == 90     ? "h100"
                                                : "a100";
+  kernels.multiprocessors = (*own)->multiprocessors ? (*own)->multiprocessors
+                            : (*own)->sm == 90      ? kMultiprocessors90
+                                                    : kMultiprocessors80;
   kernels.threads = 1;
   if (request.runsHere && request.device.target.empty())
     return usageError("a step for CUDA runs on a device: give --device=cuda:0");

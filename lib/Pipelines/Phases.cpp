@@ -182,6 +182,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   kernels.vectorBits = options.vectorBits;
   kernels.target = target.name();
   kernels.libraryWorkspace = options.libraryWorkspace;
+  kernels.multiprocessors = options.multiprocessors;
   kernels.matmulPrecision = options.matmulPrecision;
   kernels.deviceRates = options.deviceRates;
   kernels.cpuClass = options.cpuClass;

@@ -241,6 +241,7 @@ std::string ckopt::runtime::deviceSummary(const Manifest &m) {
       ",\n  \"oldest_driver\": " + std::to_string(d.minDriver) +
       ",\n  \"matmul_precision\": " +
       quoted(std::string(productPrecisionName(d.precision))) +
+      ",\n  \"multiprocessors\": " + std::to_string(d.multiprocessors) +
       ",\n  \"arena_bytes\": " + std::to_string(m.arenaBytes) +
       ",\n  \"data_bytes\": " + std::to_string(d.dataBytes) +
       ",\n  \"producer\": " + quoted(m.producer) + ",\n  \"functions\": [";

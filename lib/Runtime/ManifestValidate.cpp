@@ -257,7 +257,7 @@ bool validateDevice(const Manifest &m, std::string &error) {
     for (const CallInfo &c : m.calls)
       launches |= !c.launches.empty();
     if (launches || !m.kernels.empty() || d.sm || d.ptxIsa || d.minDriver ||
-        d.precision != ProductPrecision::F32)
+        d.precision != ProductPrecision::F32 || d.multiprocessors)
       return fail(error, "made for the CPU, but with device code");
     return true;
   }
@@ -267,6 +267,8 @@ bool validateDevice(const Manifest &m, std::string &error) {
   if (d.codeBytes < 0 || d.codeBytes > kMaxBytes || d.dataBytes < 0 ||
       d.dataBytes > kMaxBytes)
     return fail(error, "negative or wild size of code or data");
+  if (d.multiprocessors < 0)
+    return fail(error, "a negative number of multiprocessors");
   if (static_cast<uint32_t>(d.precision) >= kNumProductPrecisions ||
       pieceCount(d.precision) > 1)
     return fail(error, "unknown precision of products");

@@ -104,6 +104,20 @@ std::string product(const std::string &element, int64_t m, int64_t n,
                         c + "\n return %0 : " + c + "\n");
 }
 
+/// The gradient of a pointwise convolution's input, channels last.
+std::string pointwiseGrad(int64_t batch, int64_t size, int64_t from,
+                          int64_t to) {
+  std::string dy = tensor({batch, to, size, size}, "f32", true),
+              w = tensor({to, from, 1, 1}, "f32", true),
+              dx = tensor({batch, from, size, size}, "f32", true);
+  return kernelText(
+      "library", "%dy: " + dy + ", %w: " + w, dx,
+      "%0 = ckopt.conv_input_grad %dy, %w {strides = array<i64: 1, 1>, "
+      "pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = "
+      "array<i64: 1, 1>, groups = 1 : i64} : (" +
+          dy + ", " + w + ") -> " + dx + "\n return %0 : " + dx + "\n");
+}
+
 /// A convolution of 3x3 with padding of 1, channels last: forward, or the
 /// gradient of its input.
 std::string convolution(const std::string &op, int64_t size, int64_t channels,
@@ -160,6 +174,34 @@ TEST(DeviceLoads, OfConvolutionsTogether) {
       for (auto precision : {ProductPrecision::F32, ProductPrecision::TF32})
         expectTogether(convolution(op, 16, 64, stride), precision,
                        precision == ProductPrecision::F32 ? 2 : 4);
+}
+
+// Window points of 1x1 leave no trace in addresses, which would hide that 16
+// bytes lie together.
+TEST(DeviceLoads, OfPointwiseGradientsTogether) {
+  expectTogether(pointwiseGrad(64, 14, 256, 1024), ProductPrecision::TF32, 4);
+  expectTogether(pointwiseGrad(8, 14, 64, 256), ProductPrecision::F32, 3);
+}
+
+/// Expects blocks, and loads of a slice, of the product of m x k by k x n.
+void expectTiles(int64_t m, int64_t n, int64_t k, ProductPrecision precision,
+                 int64_t blocks, int64_t loads) {
+  Counted found = countOf(product("f32", m, n, k), precision, /*runs=*/false);
+  EXPECT_EQ(found.kernel.grid, blocks) << m << " " << n << " " << k;
+  EXPECT_EQ(found.kernel.mostLoads, loads) << m << " " << n << " " << k;
+}
+
+// Where tiles of 128 x 128 leave multiprocessors idle (132 of them), blocks
+// have half a tile or a part of k, not a quarter of a tile, whose products load
+// twice the bytes.
+TEST(DeviceLoads, TilesThatFillTheDevice) {
+  const ProductPrecision tf32 = ProductPrecision::TF32;
+  expectTiles(2048, 3072, 768, tf32, 16 * 24, 4);    // 3 waves, nearly full
+  expectTiles(2048, 768, 3072, tf32, 16 * 6 * 5, 4); // parts of k
+  expectTiles(2048, 768, 768, tf32, 16 * 12, 3);     // 128 x 64
+  expectTiles(768, 768, 2048, tf32, 6 * 6 * 7, 4);   // parts of k
+  expectTiles(6304, 768, 768, tf32, 50 * 12, 3);     // 128 x 64
+  expectTiles(64, 4096, 768, ProductPrecision::F32, 1 * 32 * 3, 3); // 64 x 128
 }
 
 // What is moved is what is asked for where vectors lie along k or n; zeros that

@@ -102,6 +102,26 @@ TEST(DevicePtx, LargeTiles) {
   expectAssembles(ptx, 128);
 }
 
+// Addresses under a window take registers, too; the sums leave half of them.
+TEST(DevicePtx, ConvolutionsInLargeTiles) {
+  std::string x = "tensor<64x256x14x14xf32, #ckopt.layout<[0, 2, 3, 1]>>",
+              w = "tensor<256x256x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>";
+  for (const char *op : {"conv", "conv_input_grad"}) {
+    PtxModule ptx = ptxOf(
+        test::kernelText(
+            "library", "%x: " + x + ", %w: " + w, x,
+            std::string("%0 = ckopt.") + op +
+                " %x, %w {strides = array<i64: 1, 1>, pads_low = array<i64: 1, "
+                "1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, "
+                "1>, groups = 1 : i64} : (" +
+                x + ", " + w + ") -> " + x + "\n return %0 : " + x + "\n"),
+        90, runtime::ProductPrecision::TF32);
+    ASSERT_EQ(ptx.kernels.size(), 1u);
+    EXPECT_EQ(ptx.kernels[0].grid, 98 * 2);
+    expectAssembles(ptx, 128);
+  }
+}
+
 // Rows of 37 elements: vectors would not be aligned.
 TEST(DevicePtx, NarrowWhereRowsAreNoMultiples) {
   PtxModule ptx = ptxOf(product("f32", 1, 70, 65, 37), 80);

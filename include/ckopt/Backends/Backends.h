@@ -24,8 +24,10 @@ struct CudaOptions final : TargetOptions {
   unsigned sm = 80;                      ///< least compute capability: 80, 90
   bool libraries = false;                ///< contractions by cuBLASLt and cuDNN
   int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
-  std::string rates;       ///< a100, h100, h200, l4 or a file; "": by sm
-  std::string emulation;   ///< write the kernels as CPU code, for tests
+  int32_t multiprocessors = 0; ///< contractions are divided for so many; 0: by
+                               ///< sm
+  std::string rates;           ///< a100, h100, h200, l4 or a file; "": by sm
+  std::string emulation;       ///< write the kernels as CPU code, for tests
   bool descending = false; ///< of that code: the last thread and block first
 };
 

@@ -46,6 +46,9 @@ struct KernelSettings {
   /// Bytes for each call of a library that kernels may be left to, where the
   /// target has code of its own for them, too; 0: they are not.
   int64_t libraryWorkspace = 0;
+  /// Multiprocessors that contractions are divided for, on a device; 0: the
+  /// target's default. The order of their sums depends on it.
+  int32_t multiprocessors = 0;
   /// Whose rates plans weigh kernels by, as the target reads it; "": the
   /// target's.
   std::string deviceRates;
@@ -71,6 +74,7 @@ struct CodegenOptions {
   /// Of a vector; where no two elements fit, code is of scalars alone.
   unsigned vectorBits = 512;
   int64_t libraryWorkspace = 0; ///< KernelSettings::libraryWorkspace
+  int64_t multiprocessors = 1;  ///< KernelSettings::multiprocessors
   /// Of contractions and convolutions of f32 whose kernels round operands;
   /// other types as they are.
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;

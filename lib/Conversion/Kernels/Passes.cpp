@@ -77,6 +77,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
     settings.threads = int32_t(threads);
     settings.vectorBits = vectorBits;
     settings.libraryWorkspace = libraryWorkspace;
+    settings.multiprocessors = multiprocessors;
     settings.matmulPrecision = matmulPrecision;
     settings.cpuClass = cpuClass;
     settings.libraryTable = libraryTable;

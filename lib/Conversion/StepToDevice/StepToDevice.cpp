@@ -266,6 +266,7 @@ llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
   lowered.code = std::move(*code);
   manifest.device.sm = int32_t(lowered.code.sm);
   manifest.device.precision = options.codegen.precision;
+  manifest.device.multiprocessors = int32_t(options.codegen.multiprocessors);
   manifest.device.ptxIsa =
       int32_t(lowered.code.isaMajor * 10 + lowered.code.isaMinor);
   manifest.device.minDriver = lowered.code.driverVersion;

@@ -77,6 +77,8 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
            "Name of the target that the kernels are for: cpu, cuda">,
     Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
            "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
+    Option<"multiprocessors", "multiprocessors", "int32_t", "0",
+           "cuda: multiprocessors that contractions are divided for; 0: those of an H100">,
     Option<"deviceRates", "device-rates", "std::string", "\"\"",
            "cuda: whose rates plans weigh kernels by: a100, h100, h200, l4, or a file of ckopt-profile/1">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",

@@ -11,6 +11,21 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
+/// Returns a constant of v's type.
+static Value numberLike(Emitter &e, Value v, int64_t number) {
+  return e.constant(v.getType(), number);
+}
+
+Value ConvIndex::narrow(Emitter &e, Value number) const {
+  int64_t most = std::max({desc.inChannels * pointsIn() * desc.batch,
+                           desc.outChannels * pointsOut() * desc.batch,
+                           desc.outChannels * channelsIn * window()});
+  // Numbers beyond the shape, whose elements are not read, may be larger.
+  if (isPointwise() || most >= int64_t(1) << 30)
+    return number;
+  return arith::TruncIOp::create(e.b, e.b.getI32Type(), number);
+}
+
 int64_t ConvIndex::product(ArrayRef<int64_t> sizes) {
   int64_t result = 1;
   for (int64_t size : sizes)
@@ -97,7 +112,7 @@ ConvIndex::point(Emitter &e, Value number, const int64_t (&sizes)[3]) const {
 
 static void require(Emitter &e, Value &inside, Value i, int64_t size) {
   // One unsigned comparison suffices, because negative numbers become large.
-  Value fits = e.cmpi(arith::CmpIPredicate::ult, i, e.index(size));
+  Value fits = e.cmpi(arith::CmpIPredicate::ult, i, numberLike(e, i, size));
   inside = inside ? e.andi(inside, fits) : fits;
 }
 
@@ -105,9 +120,9 @@ SmallVector<Value> ConvIndex::under(Emitter &e, ArrayRef<Value> out,
                                     ArrayRef<Value> at, Value &inside) const {
   SmallVector<Value> result;
   for (int64_t d = 0; d < desc.rank; ++d) {
-    Value i = e.add(e.mul(out[d], e.index(desc.strides[d])),
-                    e.mul(at[d], e.index(desc.dilations[d])));
-    i = e.sub(i, e.index(desc.padsLo[d]));
+    Value i = e.add(e.mul(out[d], numberLike(e, out[d], desc.strides[d])),
+                    e.mul(at[d], numberLike(e, at[d], desc.dilations[d])));
+    i = e.sub(i, numberLike(e, i, desc.padsLo[d]));
     require(e, inside, i, desc.in[d]);
     result.push_back(i);
   }
@@ -118,15 +133,16 @@ SmallVector<Value> ConvIndex::over(Emitter &e, ArrayRef<Value> in,
                                    ArrayRef<Value> at, Value &inside) const {
   SmallVector<Value> result;
   for (int64_t d = 0; d < desc.rank; ++d) {
-    Value o = e.sub(e.add(in[d], e.index(desc.padsLo[d])),
-                    e.mul(at[d], e.index(desc.dilations[d])));
+    Value o = e.sub(e.add(in[d], numberLike(e, in[d], desc.padsLo[d])),
+                    e.mul(at[d], numberLike(e, at[d], desc.dilations[d])));
     if (desc.strides[d] != 1) {
-      Value stride = e.index(desc.strides[d]);
+      Value stride = numberLike(e, o, desc.strides[d]);
       Value quotient = arith::DivSIOp::create(e.b, o, stride);
       Value whole =
           e.cmpi(arith::CmpIPredicate::eq, e.mul(quotient, stride), o);
       // A negative o may be zero after division, so test it before.
-      whole = e.andi(whole, e.cmpi(arith::CmpIPredicate::sge, o, e.index(0)));
+      whole = e.andi(whole,
+                     e.cmpi(arith::CmpIPredicate::sge, o, numberLike(e, o, 0)));
       inside = inside ? e.andi(inside, whole) : whole;
       o = quotient;
     }

@@ -34,6 +34,11 @@ struct ConvIndex {
     return desc.weightsLast || window() == 1;
   }
 
+  /// Returns a number of a row, column or depth in i32, if all offsets fit and
+  /// windows make them long to compute: registers for addresses are what tiles
+  /// of 128 x 128 have few of. Offsets have the type of what they follow from.
+  Value narrow(Emitter &e, Value number) const;
+
   /// Returns an activation's offset by image, channel and point.
   Value input(Emitter &e, Value image, Value channel,
               ArrayRef<Value> point) const {
@@ -63,7 +68,7 @@ struct ConvIndex {
   /// Returns the number of a group's channel among all channels.
   static Value channelOf(Emitter &e, Value group, Value channel,
                          int64_t ofGroup) {
-    return e.add(e.mul(group, e.index(ofGroup)), channel);
+    return e.add(e.mul(group, e.constant(group.getType(), ofGroup)), channel);
   }
 
   /// Returns the input point under window point `at` of output point `out`, and

@@ -26,6 +26,8 @@ unsigned Operand::lanes(bool lies, ArrayRef<int64_t> numbers) const {
 }
 
 Value Operand::address(Emitter &e, Value offset) const {
+  if (offset.getType().isInteger(32))
+    offset = arith::ExtUIOp::create(e.b, e.b.getI64Type(), offset);
   Value base = e.argument(number);
   return LLVM::GEPOp::create(e.b, base.getType(), element, base,
                              ArrayRef<LLVM::GEPArg>{offset});
@@ -88,10 +90,11 @@ OperandForm codegen::operandForm(Operand a, Operand b, Type sums,
 
 Value codegen::linear(Emitter &e, ArrayRef<Value> values,
                       ArrayRef<int64_t> strides) {
-  Value sum = e.index(0);
+  Type type = values.front().getType();
+  Value sum = e.constant(type, int64_t(0));
   for (auto [v, stride] : llvm::zip_equal(values, strides))
     if (stride)
-      sum = e.add(sum, stride == 1 ? v : e.mul(v, e.index(stride)));
+      sum = e.add(sum, stride == 1 ? v : e.mul(v, e.constant(type, stride)));
   return sum;
 }
 
@@ -175,6 +178,7 @@ public:
       return kernel.front().front().emitError(
           "products that are added to a tensor have code for CPUs alone");
     gemm = describe();
+    gemm.chooseShape(options.multiprocessors);
     code.workspaceBytes = gemm.scratchBytes();
     StringRef reason = "elements that pass at once are no neighbours in memory";
     if (gemm.aLanes > 1 && gemm.bLanes > 1 && gemm.cLanes > 1)
@@ -182,8 +186,9 @@ public:
     addLaunch(elements() ? gemm.blocks() : 0, DeviceGemm::kThreads,
               /*together=*/true, reason);
     if (gemm.parts() > 1)
-      addLaunch(elements(), kBlockThreads, /*together=*/false,
-                "a thread adds the parts of an element");
+      addLaunch(sums(), kBlockThreads, /*together=*/false,
+                gemm.sumLanes() > 1 ? ""
+                                    : "a thread adds the parts of an element");
     return success();
   }
 
@@ -194,12 +199,14 @@ public:
       return failure();
     if (gemm.parts() == 1)
       return success();
-    return emitThreads(into, 1, elements(),
-                       [&](Emitter &e, Value item) { gemm.emitSum(e, item); });
+    return emitThreads(into, 1, sums(), [&](Emitter &e, Value item) {
+      gemm.emitSum(e, e.mul(item, e.index(gemm.sumLanes())));
+    });
   }
 
 private:
   int64_t elements() const { return gemm.batch * gemm.m * gemm.n; }
+  int64_t sums() const { return elements() / gemm.sumLanes(); }
 
   Operand operand(unsigned argument) {
     unsigned number = code.primitiveArgs[argument];

@@ -45,7 +45,7 @@ OperandForm operandForm(Operand a, Operand b, Type sums,
 /// Returns elements widened or rounded to `as`.
 Value formed(Emitter &e, Value elements, OperandForm as);
 
-/// Returns the sum of values[i] * strides[i].
+/// Returns the sum of values[i] * strides[i], of the values' type.
 Value linear(Emitter &e, ArrayRef<Value> values, ArrayRef<int64_t> strides);
 
 /// Describes the product of a checked descriptor.

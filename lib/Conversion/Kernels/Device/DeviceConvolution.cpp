@@ -40,8 +40,9 @@ struct Activation {
 
   /// Returns the offset of a group's channel at a point, both numbers.
   Value offset(Emitter &e, Value group, Value point, Value channel) const {
-    Value all = ConvIndex::channelOf(e, group, channel, channels());
-    return flat(e, point, all);
+    Value all = ConvIndex::channelOf(e, conv.narrow(e, group),
+                                     conv.narrow(e, channel), channels());
+    return flat(e, conv.narrow(e, point), all);
   }
   /// Loads the element that meets a point of the other activation in `depth`, a
   /// channel and window point; zero where there is none or `inside` does not
@@ -71,6 +72,9 @@ private:
 
 Value Activation::loadMet(Emitter &e, Value group, Value other, Value depth,
                           unsigned lanes, Value inside) const {
+  group = conv.narrow(e, group);
+  other = conv.narrow(e, other);
+  depth = conv.narrow(e, depth);
   auto [channel, at] = conv.depth(e, depth, channels());
   Value all = ConvIndex::channelOf(e, group, channel, channels());
   if (conv.isPointwise())
@@ -130,8 +134,9 @@ static DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
       describePoints(conv, {conv, x, true}, w, {conv, y, false}, precision);
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes,
                Value inside) {
-    Value out = ConvIndex::channelOf(e, group, n, conv.channelsOut);
-    return w.load(e, conv.weight(e, out, k), lanes, inside);
+    Value out = ConvIndex::channelOf(e, conv.narrow(e, group),
+                                     conv.narrow(e, n), conv.channelsOut);
+    return w.load(e, conv.weight(e, out, conv.narrow(e, k)), lanes, inside);
   };
   gemm.bAlongN = false;
   gemm.bLanes = w.lanes(conv.isWeightInOrder(), gemm.k);
@@ -145,9 +150,10 @@ static DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy,
       describePoints(conv, {conv, dy, false}, w, {conv, dx, true}, precision);
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes,
                Value inside) {
-    auto [channel, at] = conv.depth(e, k, conv.channelsOut);
-    Value out = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
-    return w.load(e, conv.weight(e, out, n, at), lanes, inside);
+    auto [channel, at] = conv.depth(e, conv.narrow(e, k), conv.channelsOut);
+    Value out = ConvIndex::channelOf(e, conv.narrow(e, group), channel,
+                                     conv.channelsOut);
+    return w.load(e, conv.weight(e, out, conv.narrow(e, n), at), lanes, inside);
   };
   gemm.bAlongN = conv.isWeightAlongChannels();
   gemm.bLanes = w.lanes(gemm.bAlongN, conv.channelsIn);
@@ -173,8 +179,9 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
     return input.loadMet(e, group, k, n, lanes, inside);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
-    Value out = ConvIndex::channelOf(e, group, m, conv.channelsOut);
-    dw.store(e, conv.weight(e, out, n), v);
+    Value out = ConvIndex::channelOf(e, conv.narrow(e, group),
+                                     conv.narrow(e, m), conv.channelsOut);
+    dw.store(e, conv.weight(e, out, conv.narrow(e, n)), v);
   };
   gemm.aAlongK = !last;
   gemm.bAlongN = last;

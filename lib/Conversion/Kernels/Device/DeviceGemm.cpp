@@ -13,31 +13,14 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Numbers of blocks that fill a GPU, with tiles of 64 and of 128, and the
-/// least length of k that is worth a part.
-static constexpr int64_t kFullBlocks = 256, kFullLargeBlocks = 128,
-                         kLeastPart = 512;
-
-bool DeviceGemm::isLarge() const {
-  if (type.isF64())
-    return false;
-  auto area = [&](int64_t tile) {
-    return double(llvm::alignTo(m, tile)) * double(llvm::alignTo(n, tile));
+void DeviceGemm::chooseShape(int64_t multiprocessors) {
+  auto bytes = [](Type type) {
+    return int64_t(type.getIntOrFloatBitWidth()) / 8;
   };
-  return area(128) <= 1.25 * area(64) &&
-         double(batch) * area(128) / (128 * 128) >= kFullLargeBlocks;
-}
-
-int64_t DeviceGemm::partLength() const {
-  int64_t tiles = std::max<int64_t>(batch * tilesM() * tilesN(), 1);
-  int64_t most = std::max<int64_t>(k / kLeastPart, 1);
-  int64_t wanted = std::clamp<int64_t>(kFullBlocks / tiles, 1, most);
-  int64_t length = llvm::divideCeil(std::max<int64_t>(k, 1), wanted);
-  return llvm::alignTo(length, partStep());
-}
-
-int64_t DeviceGemm::parts() const {
-  return std::max<int64_t>(llvm::divideCeil(k, partLength()), 1);
+  shape = chooseTile({batch, m, n, k, onTensorCores(), bytes(type),
+                      std::max(bytes(aElement), bytes(bElement)),
+                      bytes(operand.type), aLanes, bLanes},
+                     multiprocessors);
 }
 
 int64_t DeviceGemm::scratchBytes() const {
@@ -73,12 +56,12 @@ std::pair<Value, Value> DeviceGemm::placeOf(Emitter &e, Value at,
     return {depth, across};
   }
   if (s.lanes == 1 || !depthInside(s.isA))
-    return divided(e, at, tile());
+    return divided(e, at, tile(s.isA));
   constexpr int64_t kTogether = 4, kDepths = 8;
   auto [group, vector] =
       divided(e, arith::DivUIOp::create(e.b, at, e.index(s.lanes)), kTogether);
   auto [rest, depth] = divided(e, group, kDepths);
-  auto [depths, groups] = divided(e, rest, tile() / (kTogether * s.lanes));
+  auto [depths, groups] = divided(e, rest, tile(s.isA) / (kTogether * s.lanes));
   return {e.add(e.mul(depths, e.index(kDepths)), depth),
           e.mul(e.add(e.mul(groups, e.index(kTogether)), vector),
                 e.index(s.lanes))};
@@ -90,8 +73,9 @@ void DeviceGemm::forEachVector(
     Emitter &e, Value thread, const Slice &s,
     function_ref<void(Value, Value, Value)> body) const {
   Value first = e.mul(thread, e.index(s.lanes));
-  assert(elementsOfThread() % s.lanes == 0);
-  for (int64_t i = 0; i < elementsOfThread(); i += s.lanes) {
+  int64_t elements = elementsOfThread(s.isA);
+  assert(elements % s.lanes == 0);
+  for (int64_t i = 0; i < elements; i += s.lanes) {
     auto [depth, across] = placeOf(e, e.add(first, e.index(i * kThreads)), s);
     body(depth, across, arith::ConstantIndexOp::create(e.b, i));
   }
@@ -106,7 +90,7 @@ void DeviceGemm::emitLoads(Emitter &e, const Tile &tile, Value thread,
     Value inside;
     if (k % slice())
       inside = e.cmpi(arith::CmpIPredicate::slt, deep, tile.high);
-    if (s.limit % this->tile()) {
+    if (s.limit % this->tile(s.isA)) {
       Value fits = below(e, where, s.limit);
       inside = inside ? e.andi(inside, fits) : fits;
     }
@@ -169,18 +153,18 @@ void DeviceGemm::emitProducts(Emitter &e, const Tile &tile, Value thread,
   Value row = e.add(e.mul(threadRow, e.index(4)), bufferStart(e, number, true)),
         column = e.add(e.mul(threadColumn, e.index(4)),
                        bufferStart(e, number, false));
-  int64_t side = 4 * squares();
+  int64_t rows = 4 * squaresM(), columns = 4 * squaresN();
   SmallVector<Value> start;
-  for (int64_t i = 0; i < side * side; ++i)
+  for (int64_t i = 0; i < rows * columns; ++i)
     start.push_back(memref::LoadOp::create(e.b, tile.sums, sumAt(e, i)));
   VectorType four = VectorType::get({4}, type);
   SmallVector<Value> total = e.forLoop(
       e.index(0), e.index(slice()), 1, start, [&](Value depth, ValueRange sum) {
         // Both operands have the form [k][m or n].
-        Value base = e.mul(depth, e.index(pitch(/*isA=*/true)));
-        auto read = [&](Value shared, Value at) {
+        auto read = [&](Value shared, Value at, bool isA) {
+          Value base = e.mul(depth, e.index(pitch(isA)));
           SmallVector<Value> elements;
-          for (int64_t s = 0; s < squares(); ++s) {
+          for (int64_t s = 0; s < this->tile(isA) / 64; ++s) {
             Value from = e.add(e.add(base, at), e.index(64 * s));
             Value vector =
                 vector::LoadOp::create(e.b, four, shared, asIndex(e, from));
@@ -189,15 +173,15 @@ void DeviceGemm::emitProducts(Emitter &e, const Tile &tile, Value thread,
           }
           return elements;
         };
-        SmallVector<Value> x = read(tile.sharedA, row),
-                           y = read(tile.sharedB, column);
+        SmallVector<Value> x = read(tile.sharedA, row, true),
+                           y = read(tile.sharedB, column, false);
         SmallVector<Value> next;
-        for (int64_t i = 0; i < side; ++i)
-          for (int64_t j = 0; j < side; ++j)
-            next.push_back(e.fma(x[i], y[j], sum[i * side + j]));
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t j = 0; j < columns; ++j)
+            next.push_back(e.fma(x[i], y[j], sum[i * columns + j]));
         return next;
       });
-  for (int64_t i = 0; i < side * side; ++i)
+  for (int64_t i = 0; i < rows * columns; ++i)
     memref::StoreOp::create(e.b, total[i], tile.sums, sumAt(e, i));
 }
 
@@ -214,9 +198,9 @@ void DeviceGemm::emitResult(Emitter &e, const Tile &tile, Value row,
         e.b, VectorType::get({int64_t(sums.size())}, type), sums);
   auto inside = [&]() -> Value {
     Value result;
-    if (m % this->tile())
+    if (m % shape.m)
       result = below(e, row, m);
-    if (n % this->tile()) {
+    if (n % shape.n) {
       Value fits = below(e, column, n);
       result = result ? e.andi(result, fits) : fits;
     }
@@ -253,17 +237,17 @@ void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
   auto [threadRow, threadColumn] = divided(e, thread, 16);
   Value firstRow = e.add(tile.row, e.mul(threadRow, e.index(4)));
   Value firstColumn = e.add(tile.column, e.mul(threadColumn, e.index(4)));
-  int64_t side = 4 * squares();
+  int64_t rows = 4 * squaresM(), columns = 4 * squaresN();
   // Element i of a thread's side is at position 64 * (i / 4) + i % 4.
   auto place = [](int64_t i) { return i / 4 * 64 + i % 4; };
-  for (int64_t outer = 0; outer < side; ++outer)
-    for (int64_t inner = 0; inner < side; inner += lanes) {
+  for (int64_t outer = 0; outer < (alongN ? rows : columns); ++outer)
+    for (int64_t inner = 0; inner < (alongN ? columns : rows); inner += lanes) {
       int64_t i = alongN ? outer : inner, j = alongN ? inner : outer;
       SmallVector<Value> sums;
       for (int64_t l = 0; l < lanes; ++l)
         sums.push_back(memref::LoadOp::create(
             e.b, tile.sums,
-            sumAt(e, alongN ? i * side + j + l : (i + l) * side + j)));
+            sumAt(e, alongN ? i * columns + j + l : (i + l) * columns + j)));
       emitResult(e, tile, e.add(firstRow, e.index(place(i))),
                  e.add(firstColumn, e.index(place(j))), sums);
     }
@@ -276,13 +260,13 @@ void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
 /// Adds the products of all slices. Each interval multiplies one while the next
 /// one is loaded, and stores that to the other buffer, which nobody reads.
 void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
-  auto stage = [&](Type element) {
-    return e.privateBuffer(element, kThreads, elementsOfThread());
+  auto stage = [&](bool isA) {
+    return e.privateBuffer(isA ? aElement : bElement, kThreads,
+                           elementsOfThread(isA));
   };
   const Slice slices[] = {
-      {a, true, aAlongK, aLanes, tile.row, m, stage(aElement), tile.sharedA},
-      {b, false, !bAlongN, bLanes, tile.column, n, stage(bElement),
-       tile.sharedB}};
+      {a, true, aAlongK, aLanes, tile.row, m, stage(true), tile.sharedA},
+      {b, false, !bAlongN, bLanes, tile.column, n, stage(false), tile.sharedB}};
   auto load = [&](Value thread, Value from) {
     for (const Slice &s : slices)
       emitLoads(e, tile, thread, from, s);
@@ -323,12 +307,12 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   Tile tile;
   tile.batch = at[0];
   tile.part = at[1];
-  tile.row = e.mul(at[2], e.index(this->tile()));
-  tile.column = e.mul(at[3], e.index(this->tile()));
-  tile.low = e.mul(at[1], e.index(partLength()));
-  tile.high = e.minimum(e.add(tile.low, e.index(partLength())), e.index(k));
+  tile.row = e.mul(at[2], e.index(shape.m));
+  tile.column = e.mul(at[3], e.index(shape.n));
+  tile.low = e.mul(at[1], e.index(shape.partLength));
+  tile.high = e.minimum(e.add(tile.low, e.index(shape.partLength)), e.index(k));
   // A part of one slice needs no second buffer.
-  int64_t buffers = partLength() > slice() ? 2 : 1;
+  int64_t buffers = std::min(shape.partLength, k) > slice() ? 2 : 1;
   auto shared = [&](bool isA) {
     return e.sharedBuffer(operand.type, buffers * sharedElements(isA));
   };
@@ -336,7 +320,7 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   tile.sharedB = shared(/*isA=*/false);
   tile.sums = e.privateBuffer(type, kThreads, sumsOfThread());
   // Two blocks fit a multiprocessor at once, with 128 registers a thread.
-  if (isLarge())
+  if (shape.m * shape.n > 64 * 64)
     e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
   e.forThreads(kThreads, [&](Value) {
     for (int64_t i = 0; i < sumsOfThread(); ++i)
@@ -353,17 +337,40 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   });
 }
 
-void DeviceGemm::emitSum(Emitter &e, Value item) const {
-  Value total = e.constant(type, 0.0);
-  total = e.forLoop(e.index(0), e.index(parts()), 1, total,
+int64_t DeviceGemm::sumLanes() const {
+  int64_t wide = 128 / int64_t(type.getIntOrFloatBitWidth());
+  return n % wide == 0 && cAlongN && int64_t(cLanes) >= wide ? wide : 1;
+}
+
+/// Loads of kInFlight parts are issued before the first one is added.
+void DeviceGemm::emitSum(Emitter &e, Value first) const {
+  constexpr int64_t kInFlight = 8;
+  int64_t lanes = sumLanes(), whole = parts() / kInFlight * kInFlight;
+  Type loaded = lanes == 1 ? type : VectorType::get({lanes}, type);
+  Value pitch = e.index(batch * m * n);
+  auto load = [&](Value part) -> Value {
+    Value offset = e.add(e.mul(part, pitch), first);
+    Value address =
+        LLVM::GEPOp::create(e.b, e.scratch.getType(), type, e.scratch,
+                            ArrayRef<LLVM::GEPArg>{offset});
+    return LLVM::LoadOp::create(e.b, loaded, address,
+                                type.getIntOrFloatBitWidth() / 8);
+  };
+  auto some = [&](Value part, int64_t count, Value total) {
+    SmallVector<Value> values;
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(load(e.add(part, e.index(i))));
+    for (Value value : values)
+      total = arith::AddFOp::create(e.b, total, value);
+    return total;
+  };
+  Value total = arith::ConstantOp::create(e.b, e.b.getZeroAttr(loaded));
+  total = e.forLoop(e.index(0), e.index(whole), kInFlight, total,
                     [&](Value part, ValueRange sum) {
-                      Value offset =
-                          e.add(e.mul(part, e.index(batch * m * n)), item);
-                      Value x = e.loadFrom(e.scratch, type,
-                                           e.addSymbol(offset, true));
-                      return SmallVector<Value>{e.add(sum[0], x)};
+                      return SmallVector<Value>{some(part, kInFlight, sum[0])};
                     })
               .front();
-  SmallVector<Value> at = split(e, item, {batch, m, n});
+  total = some(e.index(whole), parts() - whole, total);
+  SmallVector<Value> at = split(e, first, {batch, m, n});
   store(e, at[0], at[1], at[2], total);
 }

@@ -15,16 +15,18 @@
 // f32 and f64: each thread keeps squares of sums in registers and
 // adds products by fused multiply-adds in the order of k. f16, bf16 and TF32:
 // warps multiply 16 x 16 (TF32: 16 x 8) by 16 x 8 at once, by tensor cores,
-// with sums in f32. Where the result alone gives too few blocks, k is cut into
-// parts by shape; partial tiles go to scratch and a second launch adds them in
-// order.
+// with sums in f32. DeviceTiles.h chooses tiles, and where the result alone
+// gives too few blocks cuts k into parts: partial tiles go to scratch, and a
+// second launch adds them in order.
 //
-// Guarantee: the order of additions depends on the shape only.
+// Guarantee: the order of additions depends on the shape and the device's
+// number of multiprocessors only.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMM_H
 #define CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMM_H
 
+#include "Device/DeviceTiles.h"
 #include "Emit/Emitter.h"
 #include <functional>
 
@@ -69,23 +71,13 @@ struct DeviceGemm {
   bool onTensorCores() const {
     return operand.tf32 || operand.type.isF16() || operand.type.isBF16();
   }
-  /// Returns whether tiles have 128 rows and columns rather than 64, which they
-  /// have if enough blocks remain to fill a GPU.
-  bool isLarge() const;
-  int64_t tile() const { return isLarge() ? 128 : 64; }
-  /// Returns the part of k that one buffer in shared memory holds: so much that
-  /// two of them fit into 48 KiB, and the elements of one into 16 registers.
-  int64_t slice() const {
-    bool words = std::max(aElement.getIntOrFloatBitWidth(),
-                          bElement.getIntOrFloatBitWidth()) > 16;
-    return onTensorCores() && isLarge() && words ? 16 : partStep();
-  }
-  int64_t tilesM() const { return llvm::divideCeil(m, tile()); }
-  int64_t tilesN() const { return llvm::divideCeil(n, tile()); }
-  /// The number of parts that k is split into, and the length of each (a
-  /// multiple of partStep()).
-  int64_t parts() const;
-  int64_t partLength() const;
+  /// How it is cut into blocks; chooseShape() decides, when all else is known.
+  TileShape shape;
+  void chooseShape(int64_t multiprocessors);
+  int64_t slice() const { return shape.slice; }
+  int64_t parts() const { return shape.parts; }
+  int64_t tilesM() const { return llvm::divideCeil(m, shape.m); }
+  int64_t tilesN() const { return llvm::divideCeil(n, shape.n); }
   int64_t blocks() const { return batch * parts() * tilesM() * tilesN(); }
   /// Returns the bytes of partial results; 0 with one part.
   int64_t scratchBytes() const;
@@ -93,11 +85,13 @@ struct DeviceGemm {
   /// Emits the code of block number `block`: a tile of the result, or of one
   /// part of it.
   void emitTile(Emitter &e, Value block) const;
-  /// Emits the code of element number `item` of the result, which adds its
-  /// parts in order.
-  void emitSum(Emitter &e, Value item) const;
+  /// The neighbouring elements of the result whose parts one thread adds.
+  int64_t sumLanes() const;
+  /// Emits the code that adds the parts of elements [first, first + sumLanes())
+  /// of the result, in order.
+  void emitSum(Emitter &e, Value first) const;
 
-  static constexpr int64_t kThreads = 256; ///< threads of a block
+  static constexpr int64_t kThreads = kTileThreads;
 
 private:
   struct Tile;
@@ -111,9 +105,6 @@ private:
     Value staged; ///< elements of each thread, on their way
     Value shared;
   };
-  /// What parts of k are a multiple of: the order of sums depends on it, and
-  /// not on slice(), which divides it.
-  int64_t partStep() const { return onTensorCores() ? 32 : isLarge() ? 8 : 16; }
   /// Returns whether a slice of a (else of b) lies in shared memory as [m or
   /// n][k] rather than [k][m or n]. Halves always do, because their fragments
   /// are pairs along k; TF32 if vectors from memory run along k.
@@ -126,15 +117,19 @@ private:
   /// rows of pairs of words, of which 4 are read at once, 40. For [k][m or n]:
   /// 4 x 8 words of TF32 are read from every other row, 136 or 264 words apart.
   int64_t pitch(bool isA) const {
-    return depthInside(isA) ? slice() + 8 : tile() + 4;
+    return depthInside(isA) ? slice() + 8 : tile(isA) + 4;
   }
   int64_t sharedElements(bool isA) const {
-    return pitch(isA) * (depthInside(isA) ? tile() : slice());
+    return pitch(isA) * (depthInside(isA) ? tile(isA) : slice());
   }
-  int64_t elementsOfThread() const { return tile() * slice() / kThreads; }
-  int64_t sumsOfThread() const { return tile() * tile() / kThreads; }
+  int64_t tile(bool isA) const { return isA ? shape.m : shape.n; }
+  int64_t elementsOfThread(bool isA) const {
+    return tile(isA) * slice() / kThreads;
+  }
+  int64_t sumsOfThread() const { return shape.m * shape.n / kThreads; }
   /// Returns the number of squares of 64 along each side of a tile.
-  int64_t squares() const { return tile() / 64; }
+  int64_t squaresM() const { return shape.m / 64; }
+  int64_t squaresN() const { return shape.n / 64; }
 
   std::pair<Value, Value> placeOf(Emitter &e, Value at,
                                   const Slice &slice) const;

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Multiplies tiles with tensor cores. The eight warps of a block form 4 x 2;
-// each computes a part of the tile, 16 x 32 elements in a tile of 64, made of
+// each computes a part of the tile, 16 x 32 elements in each 64 x 64, made of
 // blocks of 16 x 8. DeviceGemm::depthInside decides how slices lie in shared
 // memory; the pitch lets the threads that load a fragment together use
 // different banks.
@@ -28,16 +28,16 @@ static Value remainder(Emitter &e, Value x, int64_t by) {
 }
 
 /// Returns the first row and column of the thread's warp in the tile.
-static std::pair<Value, Value> originOfWarp(Emitter &e, Value thread,
-                                            int64_t squares) {
+static std::pair<Value, Value>
+originOfWarp(Emitter &e, Value thread, int64_t squaresM, int64_t squaresN) {
   Value warp = quotient(e, thread, kWarp);
-  return {e.mul(quotient(e, warp, 2), e.index(kRows * squares)),
-          e.mul(remainder(e, warp, 2), e.index(4 * kColumns * squares))};
+  return {e.mul(quotient(e, warp, 2), e.index(kRows * squaresM)),
+          e.mul(remainder(e, warp, 2), e.index(4 * kColumns * squaresN))};
 }
 
 void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
                                   Value number) const {
-  auto [row, column] = originOfWarp(e, thread, squares());
+  auto [row, column] = originOfWarp(e, thread, squaresM(), squaresN());
   // Distances in elements between adjacent rows or columns, and between
   // adjacent k.
   struct Strides {
@@ -61,8 +61,8 @@ void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
       e.index(0), e.index(slice()), operand.tf32 ? 8 : 16, start,
       [&](Value depth, ValueRange sums) {
         SmallVector<Value> next;
-        for (int64_t i = 0; i < squares(); ++i)
-          for (int64_t j = 0; j < 4 * squares(); ++j) {
+        for (int64_t i = 0; i < squaresM(); ++i)
+          for (int64_t j = 0; j < 4 * squaresN(); ++j) {
             ValueRange c = sums.slice(next.size(), 4);
             auto place = [&](Value origin, int64_t lines, Strides strides) {
               Value at = e.add(origin, e.index(lines * strides.line));
@@ -83,7 +83,7 @@ void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
 
 void DeviceGemm::emitWarpResults(Emitter &e, const Tile &tile,
                                  Value thread) const {
-  auto [row, column] = originOfWarp(e, thread, squares());
+  auto [row, column] = originOfWarp(e, thread, squaresM(), squaresN());
   Value lane = remainder(e, thread, kWarp);
   row = e.add(e.add(tile.row, row), quotient(e, lane, 4));
   column = e.add(e.add(tile.column, column),
@@ -91,8 +91,8 @@ void DeviceGemm::emitWarpResults(Emitter &e, const Tile &tile,
   // Store two adjacent elements of a row at once if rows have even length.
   bool pairs = parts() > 1 ? n % 2 == 0 : cAlongN && cLanes > 1;
   int64_t number = 0;
-  for (int64_t i = 0; i < squares(); ++i)
-    for (int64_t j = 0; j < 4 * squares(); ++j)
+  for (int64_t i = 0; i < squaresM(); ++i)
+    for (int64_t j = 0; j < 4 * squaresN(); ++j)
       for (int64_t half = 0; half < 2; ++half) {
         Value r = e.add(row, e.index(i * kRows + half * 8)),
               c = e.add(column, e.index(j * kColumns));

@@ -142,10 +142,12 @@ SmallVector<Value> codegen::split(Emitter &e, Value t,
                                   ArrayRef<int64_t> sizes) {
   SmallVector<Value> result(sizes.size());
   for (size_t i = sizes.size(); i-- > 0;) {
-    if (i == 0) {
+    if (sizes[i] == 1) { // no unknown term in an address
+      result[i] = e.constant(t.getType(), int64_t(0));
+    } else if (i == 0) {
       result[i] = t;
     } else {
-      Value size = e.index(sizes[i]);
+      Value size = e.constant(t.getType(), sizes[i]);
       result[i] = arith::RemUIOp::create(e.b, t, size);
       t = arith::DivUIOp::create(e.b, t, size);
     }

@@ -106,8 +106,8 @@ mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
                                       const CodegenOptions &options,
                                       KernelCode &code);
 
-/// Returns the coordinates of number `t` in a row-major box (uses divisions, so
-/// only for few t).
+/// Returns the coordinates of number `t` in a row-major box, of its type (uses
+/// divisions, so only for few t).
 SmallVector<Value> split(Emitter &e, Value t, ArrayRef<int64_t> sizes);
 
 /// Calls `body` with an index expression of a lane dimension for all of [low,
