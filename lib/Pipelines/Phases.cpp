@@ -179,6 +179,8 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   kernels.vectorBits = options.vectorBits;
   kernels.target = target.name();
   kernels.libraryWorkspace = options.libraryWorkspace;
+  kernels.ownBesideLibraries = options.ownBesideLibraries;
+  kernels.contractions = options.contractions;
   kernels.matmulPrecision = options.matmulPrecision;
   kernels.deviceRates = options.deviceRates;
   kernels.cpuClass = options.cpuClass;

@@ -31,7 +31,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 8;
+inline constexpr uint32_t kAbiVersion = 9;
 
 /// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -174,6 +174,17 @@ struct CallInfo {
   int64_t workspaceBytes = 0;
   std::vector<CallResult> results;
   std::vector<LaunchInfo> launches; ///< on a device, in order; else empty
+  /// Where `launches` is a library's: kernels of our own that do the same, in
+  /// order, for devices whose library is missing or refuses the call. Empty:
+  /// the artifact has none. Their scratch is the first `ownScratchBytes` of the
+  /// workspace.
+  std::vector<LaunchInfo> ownLaunches;
+  int64_t ownScratchBytes = 0;
+
+  /// The library's primitive that `launches` is, or -1.
+  int32_t libraryPrimitive() const {
+    return launches.empty() ? -1 : launches.front().primitive;
+  }
 };
 
 struct Manifest {

@@ -23,6 +23,9 @@ struct MachineRates {
   /// kernels before it left in a cache; 0 bytes: there is none that counts.
   double cacheBandwidth = 0, cacheBytes = 0;
   double reductionStarts = 1; ///< kernels that a reduction is started as
+  /// Multiprocessors of a device, among which the blocks of a kernel are
+  /// shared; 0: unknown.
+  double multiprocessors = 0;
   double linkBandwidth = 4e9; ///< bytes a second, between two ranks
   double linkLatency = 2e-6;  ///< seconds of a message between two ranks
 };

@@ -37,6 +37,19 @@ class TargetInfo;
 // What is asked of a target
 //===----------------------------------------------------------------------===//
 
+/// Overrules what code of our own for contractions chooses by shape, for
+/// measurements; 0: by shape. What a kernel cannot have (shared memory, 16
+/// bytes at once) it does not get.
+struct ContractionVariant {
+  int64_t tile = 0;   ///< rows and columns of a block's tile: 64, 128
+  int64_t slice = 0;  ///< of k, in shared memory at once: 8, 16, 32
+  int64_t stages = 0; ///< buffers in shared memory: 1, 2
+  int64_t parts = 0;  ///< that k is cut into
+
+  /// From "tile=64,stages=1"; "" is all by shape.
+  static llvm::Expected<ContractionVariant> parse(llvm::StringRef text);
+};
+
 /// What decides the arithmetic and the code of kernels, as users write it.
 struct KernelSettings {
   std::string target = "cpu";           ///< a registered target's name
@@ -46,6 +59,11 @@ struct KernelSettings {
   /// Bytes for each call of a library that kernels may be left to, where the
   /// target has code of its own for them, too; 0: they are not.
   int64_t libraryWorkspace = 0;
+  /// Code of our own is made for what is left to libraries, too: it runs where
+  /// they refuse. Workspaces are then no larger than a call's tensors.
+  bool ownBesideLibraries = false;
+  /// ContractionVariant::parse.
+  std::string contractions;
   /// Whose rates plans weigh kernels by, as the target reads it; "": the
   /// target's.
   std::string deviceRates;
@@ -71,6 +89,8 @@ struct CodegenOptions {
   /// Of a vector; where no two elements fit, code is of scalars alone.
   unsigned vectorBits = 512;
   int64_t libraryWorkspace = 0; ///< KernelSettings::libraryWorkspace
+  bool ownBesideLibraries = false;
+  ContractionVariant contractions = {};
   /// Of contractions and convolutions of f32 whose kernels round operands;
   /// other types as they are.
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;

@@ -179,7 +179,9 @@ public:
       return kernel.front().front().emitError(
           "products that are added to a tensor have code for CPUs alone");
     gemm = describe();
+    gemm.variant = options.contractions;
     code.workspaceBytes = gemm.scratchBytes();
+    code.shape = gemm.shape();
     StringRef reason = "elements that pass at once are no neighbours in memory";
     if (gemm.aLanes > 1 && gemm.bLanes > 1 && gemm.cLanes > 1)
       reason = "";

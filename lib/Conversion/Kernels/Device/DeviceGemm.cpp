@@ -18,9 +18,14 @@ using namespace ckopt::codegen;
 static constexpr int64_t kFullBlocks = 256, kFullLargeBlocks = 128,
                          kLeastPart = 512;
 
+/// Static shared memory of a block.
+static constexpr int64_t kSharedBytes = 48 * 1024;
+
 bool DeviceGemm::isLarge() const {
   if (type.isF64())
     return false;
+  if (variant.tile)
+    return variant.tile == 128;
   auto area = [&](int64_t tile) {
     return double(llvm::alignTo(m, tile)) * double(llvm::alignTo(n, tile));
   };
@@ -32,8 +37,38 @@ int64_t DeviceGemm::partLength() const {
   int64_t tiles = std::max<int64_t>(batch * tilesM() * tilesN(), 1);
   int64_t most = std::max<int64_t>(k / kLeastPart, 1);
   int64_t wanted = std::clamp<int64_t>(kFullBlocks / tiles, 1, most);
+  if (variant.parts)
+    wanted = variant.parts;
   int64_t length = llvm::divideCeil(std::max<int64_t>(k, 1), wanted);
-  return llvm::alignTo(length, partStep());
+  return llvm::alignTo(length, std::max(partStep(), slice()));
+}
+
+bool DeviceGemm::fits(int64_t slice) const {
+  int64_t bits = int64_t(operand.type.getIntOrFloatBitWidth());
+  int64_t elements = tile() * slice / kThreads;
+  // As many as an instruction of tensor cores, or a warp's 8 depths, take.
+  int64_t step = onTensorCores() && !operand.tf32 ? 16 : 8;
+  int64_t buffers = variant.stages == 1 ? 1 : 2;
+  int64_t shared = buffers * (bits / 8) *
+                   (sharedElements(true, slice) + sharedElements(false, slice));
+  return slice % step == 0 && shared <= kSharedBytes && elements <= 16 &&
+         elements % std::max(aLanes, bLanes) == 0;
+}
+
+ContractionShape DeviceGemm::shape() const {
+  ContractionShape shape;
+  double across = double(batch) * double(tilesM()) * double(tilesN());
+  double deep = double(parts() * llvm::alignTo(partLength(), slice()));
+  shape.products = double(batch) * double(m) * double(n) * double(k);
+  shape.computed =
+      across * double(tile() * tile()) * double(llvm::alignTo(k, slice()));
+  double bits = double(aElement.getIntOrFloatBitWidth() +
+                       bElement.getIntOrFloatBitWidth());
+  shape.tileBytes = across * double(tile()) * deep * bits / 8;
+  shape.blocks = blocks();
+  shape.large = isLarge();
+  shape.resident = isLarge() ? 2 : 4;
+  return shape;
 }
 
 int64_t DeviceGemm::parts() const {
@@ -273,6 +308,28 @@ void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
 // Launches
 //===----------------------------------------------------------------------===//
 
+/// Multiplies the slice in the only buffer while the next one is loaded, which
+/// takes its place when all threads have read it.
+void DeviceGemm::emitOneBuffer(Emitter &e, const Tile &tile, Value from,
+                               const SliceStep &load,
+                               const SliceStep &copy) const {
+  Value next = e.add(from, e.index(slice()));
+  auto ifMore = [&](llvm::function_ref<SmallVector<Value>()> body) {
+    Value more = e.cmpi(arith::CmpIPredicate::slt, next, tile.high);
+    e.ifThen(more, body, nullptr);
+  };
+  e.forThreads(kThreads, [&](Value thread) {
+    ifMore([&] { return load(thread, next); });
+    if (onTensorCores())
+      emitWarpProducts(e, tile, thread, e.index(0));
+    else
+      emitProducts(e, tile, thread, e.index(0));
+  });
+  e.forThreads(kThreads, [&](Value thread) {
+    ifMore([&] { return copy(thread, e.index(0)); });
+  });
+}
+
 /// Adds the products of all slices. Each interval multiplies one while the next
 /// one is loaded, and stores that to the other buffer, which nobody reads.
 void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
@@ -298,6 +355,10 @@ void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
     copy(thread, e.index(0));
   });
   e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
+    if (stages() == 1) {
+      emitOneBuffer(e, tile, from, load, copy);
+      return SmallVector<Value>();
+    }
     e.forThreads(kThreads, [&](Value thread) {
       Value number = arith::RemUIOp::create(
           e.b,
@@ -327,10 +388,8 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   tile.column = e.mul(at[3], e.index(this->tile()));
   tile.low = e.mul(at[1], e.index(partLength()));
   tile.high = e.minimum(e.add(tile.low, e.index(partLength())), e.index(k));
-  // A part of one slice needs no second buffer.
-  int64_t buffers = partLength() > slice() ? 2 : 1;
   auto shared = [&](bool isA) {
-    return e.sharedBuffer(operand.type, buffers * sharedElements(isA));
+    return e.sharedBuffer(operand.type, stages() * sharedElements(isA));
   };
   tile.sharedA = shared(/*isA=*/true);
   tile.sharedB = shared(/*isA=*/false);

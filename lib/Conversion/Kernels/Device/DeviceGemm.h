@@ -26,6 +26,7 @@
 #define CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMM_H
 
 #include "Emit/Emitter.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
 #include <functional>
 
 namespace ckopt::codegen {
@@ -64,6 +65,7 @@ struct DeviceGemm {
   /// Groups of this size, counted from 0, are adjacent and aligned in memory,
   /// and lie inside of the shape completely or not at all.
   unsigned aLanes = 1, bLanes = 1, cLanes = 1;
+  ContractionVariant variant;
 
   /// Returns whether tensor cores multiply.
   bool onTensorCores() const {
@@ -76,9 +78,15 @@ struct DeviceGemm {
   /// Returns the part of k that one buffer in shared memory holds: so much that
   /// two of them fit into 48 KiB, and the elements of one into 16 registers.
   int64_t slice() const {
+    if (variant.slice && fits(variant.slice))
+      return variant.slice;
     bool words = std::max(aElement.getIntOrFloatBitWidth(),
                           bElement.getIntOrFloatBitWidth()) > 16;
     return onTensorCores() && isLarge() && words ? 16 : partStep();
+  }
+  /// Returns how many buffers of a slice each operand has.
+  int64_t stages() const {
+    return variant.stages == 1 || partLength() <= slice() ? 1 : 2;
   }
   int64_t tilesM() const { return llvm::divideCeil(m, tile()); }
   int64_t tilesN() const { return llvm::divideCeil(n, tile()); }
@@ -89,6 +97,8 @@ struct DeviceGemm {
   int64_t blocks() const { return batch * parts() * tilesM() * tilesN(); }
   /// Returns the bytes of partial results; 0 with one part.
   int64_t scratchBytes() const;
+  /// Returns how blocks share the work.
+  ContractionShape shape() const;
 
   /// Emits the code of block number `block`: a tile of the result, or of one
   /// part of it.
@@ -125,12 +135,19 @@ private:
   /// words). For [m or n][k]: 8 rows of pairs of halves lie 20 words apart;
   /// rows of pairs of words, of which 4 are read at once, 40. For [k][m or n]:
   /// 4 x 8 words of TF32 are read from every other row, 136 or 264 words apart.
-  int64_t pitch(bool isA) const {
-    return depthInside(isA) ? slice() + 8 : tile() + 4;
+  int64_t pitch(bool isA) const { return pitch(isA, slice()); }
+  int64_t pitch(bool isA, int64_t slice) const {
+    return depthInside(isA) ? slice + 8 : tile() + 4;
   }
   int64_t sharedElements(bool isA) const {
-    return pitch(isA) * (depthInside(isA) ? tile() : slice());
+    return sharedElements(isA, slice());
   }
+  int64_t sharedElements(bool isA, int64_t slice) const {
+    return pitch(isA, slice) * (depthInside(isA) ? tile() : slice);
+  }
+  /// Returns whether the buffers of such slices fit into shared memory, and
+  /// each thread loads whole vectors.
+  bool fits(int64_t slice) const;
   int64_t elementsOfThread() const { return tile() * slice() / kThreads; }
   int64_t sumsOfThread() const { return tile() * tile() / kThreads; }
   /// Returns the number of squares of 64 along each side of a tile.
@@ -149,6 +166,11 @@ private:
   /// Returns the first element of buffer `number`, 0 or 1, of a slice.
   Value bufferStart(Emitter &e, Value number, bool isA) const;
   void emitSlices(Emitter &e, const Tile &tile) const;
+  /// Loads or copies the calling thread's elements of a slice of both operands.
+  using SliceStep =
+      llvm::function_ref<SmallVector<Value>(Value thread, Value number)>;
+  void emitOneBuffer(Emitter &e, const Tile &tile, Value from,
+                     const SliceStep &load, const SliceStep &copy) const;
   void emitProducts(Emitter &e, const Tile &tile, Value thread,
                     Value number) const;
   void emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
