@@ -33,9 +33,10 @@ static constexpr double scalarRate = 1e9;
 static constexpr double kScorePasses = 20, kScoreDropout = 16;
 
 /// Returns the share of the peak rate that a contraction with this smallest
-/// dimension reaches.
-static double sizeEfficiency(int64_t smallest) {
-  if (smallest >= 64)
+/// dimension reaches. What keeps blocks of a device from it is counted by its
+/// code (attrs::kProductTime).
+static double sizeEfficiency(int64_t smallest, const MachineRates &rates) {
+  if (smallest >= 64 || rates.multiprocessors > 0)
     return 1;
   return smallest >= 16 ? 0.6 : 0.25;
 }
@@ -98,7 +99,7 @@ static double kernelOpSeconds(KernelOpInterface kernel,
       for (int64_t size :
            cast<RankedTensorType>(operand.getType()).getShape().take_back(2))
         smallest = std::min(smallest, size);
-    return flops / (rates.matmul * sizeEfficiency(smallest));
+    return flops / (rates.matmul * sizeEfficiency(smallest, rates));
   }
   if (isa<AttentionOp, AttentionGradOp>(op)) {
     // Products of heads; what happens to a score between them is about as much
@@ -112,7 +113,7 @@ static double kernelOpSeconds(KernelOpInterface kernel,
                                          : 3 * columns(0) + 2 * columns(2);
     if (isa<AttentionGradOp>(op))
       flops *= rates.attentionGradient;
-    return flops / (rates.matmul * sizeEfficiency(columns(0))) +
+    return flops / (rates.matmul * sizeEfficiency(columns(0), rates)) +
            (randomSite(op) ? kScorePasses + kScoreDropout : kScorePasses) *
                flops / (2 * double(terms) * rates.vector);
   }
@@ -122,7 +123,7 @@ static double kernelOpSeconds(KernelOpInterface kernel,
         smallest, cast<RankedTensorType>(operand.getType()).getDimSize(1));
   if (groups > 1)
     return flops / rates.depthwiseConv;
-  return flops / (rates.conv * sizeEfficiency(smallest));
+  return flops / (rates.conv * sizeEfficiency(smallest, rates));
 }
 
 /// Returns how many simple operations an op of this name takes for one element.

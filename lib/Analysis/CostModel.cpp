@@ -94,8 +94,14 @@ double CostModel::kernelSeconds(Operation *callee) {
       bytes < rates.cacheBytes ? rates.cacheBandwidth : rates.bandwidth;
   auto kind = callee->getAttrOfType<StringAttr>(attrs::kKernel);
   bool reduces = kind && kind.getValue() == "reduction";
-  return entry->second = std::max(arithmetic, bytes / bandwidth) +
-                         rates.overhead * (reduces ? rates.reductionStarts : 1);
+  // What annotate-kernels knows of the code.
+  if (auto time = callee->getAttrOfType<FloatAttr>(attrs::kProductTime))
+    arithmetic *= time.getValueAsDouble();
+  double starts = reduces ? rates.reductionStarts : 1;
+  if (auto launches = callee->getAttrOfType<IntegerAttr>(attrs::kLaunches))
+    starts = double(launches.getInt());
+  return entry->second =
+             std::max(arithmetic, bytes / bandwidth) + rates.overhead * starts;
 }
 
 double CostModel::estimate(Operation *op) {

@@ -108,8 +108,9 @@ static std::vector<LiveBytes> getLifetimes(func::FuncOp function,
     if (bytes != 0 && first <= last && first < end)
       live.push_back({maker, first, std::min(last, end - 1), kind, bytes});
   };
-  auto aligned = [](Type type) {
-    return planner::alignTo(getStorageBytes(type), kArenaAlignment);
+  int64_t alignment = arenaAlignment(function);
+  auto aligned = [&](Type type) {
+    return planner::alignTo(getStorageBytes(type), alignment);
   };
   for (BlockArgument argument : function.getArguments()) {
     auto role = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),

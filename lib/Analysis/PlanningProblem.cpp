@@ -27,6 +27,14 @@
 using namespace mlir;
 using namespace ckopt;
 
+int64_t ckopt::arenaAlignment(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto given = op->getAttrOfType<IntegerAttr>(attrs::kAlignment))
+      if (llvm::isPowerOf2_64(uint64_t(given.getInt())))
+        return std::max(given.getInt(), kArenaAlignment);
+  return kArenaAlignment;
+}
+
 namespace {
 
 class ProblemBuilder {
@@ -274,8 +282,8 @@ void ProblemBuilder::addArguments() {
     }
     problem.arguments.push_back(
         addValue(argument, planner::ValueKind::Persistent));
-    problem.argumentBytes +=
-        planner::alignTo(sizes.bytes(argument.getType()), kArenaAlignment);
+    problem.argumentBytes += planner::alignTo(sizes.bytes(argument.getType()),
+                                              problem.graph.alignment);
   }
 }
 
@@ -436,7 +444,7 @@ FailureOr<PlanningProblem> ProblemBuilder::run() {
     return failure();
   problem.graph.name = getFunctionPath(function);
   costs.setHooks(context.hooks, function);
-  problem.graph.alignment = kArenaAlignment;
+  problem.graph.alignment = arenaAlignment(function);
   addArguments();
   for (Operation *op : problem.ops)
     addNode(op);

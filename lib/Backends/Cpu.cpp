@@ -257,8 +257,10 @@ public:
     auto precision = productPrecision(settings.matmulPrecision);
     if (!precision)
       return precision.takeError();
-    CodegenOptions options{this, unsigned(settings.threads),
-                           settings.vectorBits};
+    CodegenOptions options;
+    options.target = this;
+    options.threads = unsigned(settings.threads);
+    options.vectorBits = settings.vectorBits;
     auto table = libraryTable(settings);
     if (!table)
       return table.takeError();

@@ -61,8 +61,11 @@ llvm::Error CudaCode::writeEmulation(const std::string &path, bool descending,
 // Target
 //===----------------------------------------------------------------------===//
 
-/// Multiprocessors of an A100, and of an H100 or H200.
-static constexpr int32_t kMultiprocessors80 = 108, kMultiprocessors90 = 132;
+/// Returns the device that a step for this compute capability is for unless
+/// somebody says another.
+static const char *usualDevice(unsigned sm) {
+  return sm == 90 ? "h100" : "a100";
+}
 
 namespace {
 
@@ -96,13 +99,20 @@ public:
     auto precision = productPrecision(settings.matmulPrecision);
     if (!precision)
       return precision.takeError();
-    return CodegenOptions{this,
-                          /*threads=*/1,
-                          /*vectorBits=*/128,
-                          settings.libraryWorkspace,
-                          settings.multiprocessors ? settings.multiprocessors
-                                                   : kMultiprocessors90,
-                          *precision};
+    auto variant = ContractionVariant::parse(settings.contractions);
+    if (!variant)
+      return variant.takeError();
+    CodegenOptions options;
+    options.target = this;
+    options.vectorBits = 128;
+    options.libraryWorkspace = settings.libraryWorkspace;
+    options.multiprocessors = settings.multiprocessors
+                                  ? settings.multiprocessors
+                                  : cudaMultiprocessors(usualDevice(90));
+    options.ownBesideLibraries = settings.ownBesideLibraries;
+    options.contractions = *variant;
+    options.precision = *precision;
+    return options;
   }
 
   llvm::Expected<MachineRates>
@@ -125,7 +135,8 @@ public:
     choice.library = choice.reason.empty();
     // cuDNN chooses its algorithm at load time, so only a limit of the
     // workspace is known here.
-    choice.workspaceBytes = choice.library ? options.libraryWorkspace : 0;
+    if (choice.library)
+      choice.workspaceBytes = workspaceOf(desc, options);
     return choice;
   }
 
@@ -133,6 +144,19 @@ public:
   emit(mlir::ModuleOp planned, const EmitOptions &options) const override;
 
 private:
+  /// A library that may refuse gets no more than the call's tensors take, so
+  /// that small steps stay small.
+  static int64_t workspaceOf(const runtime::PrimitiveDesc &desc,
+                             const CodegenOptions &options) {
+    if (!options.ownBesideLibraries)
+      return options.libraryWorkspace;
+    int64_t bytes = runtime::cudaLibraryTensorBytes(desc);
+    return std::min(options.libraryWorkspace,
+                    int64_t(llvm::alignTo(
+                        uint64_t(std::max(bytes, kLeastWorkspace)), 256)));
+  }
+  static constexpr int64_t kLeastWorkspace = 4096;
+
   static TargetTraits describe() {
     TargetTraits traits;
     traits.name = "cuda";
@@ -181,6 +205,22 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
     own.workspace = int64_t(llvm::alignTo(uint64_t(*bytes), 64));
     return llvm::Error::success();
   };
+  auto libraries = [&own](llvm::StringRef text) -> llvm::Error {
+    if (text == "auto")
+      own.libraries = CudaLibraries::Auto;
+    else if (text == "none")
+      own.libraries = CudaLibraries::None;
+    else if (text == "all")
+      own.libraries = CudaLibraries::All;
+    else
+      return usageError("--cuda-libs: '" + text +
+                        "' is none of auto, none, all");
+    return llvm::Error::success();
+  };
+  auto contractions = [&own](llvm::StringRef text) -> llvm::Error {
+    own.contractions = text.str();
+    return ContractionVariant::parse(text).takeError();
+  };
   auto emulation = [&own](llvm::StringRef text) -> llvm::Error {
     if (text.empty())
       return usageError("--cuda-emulation needs a file name");
@@ -199,15 +239,21 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
        "cuda: least compute capability of the device, 80 (default) or 90",
        choose("sm", "80", "90", [&own](bool yes) { own.sm = yes ? 90 : 80; })},
       {"cuda-libs", "NAME",
-       "none (default): contractions of our own; all: cuBLASLt and cuDNN",
-       choose("cuda-libs", "none", "all",
-              [&own](bool yes) { own.libraries = yes; })},
+       "auto (default): products and convolutions by cuBLASLt and cuDNN where "
+       "they are there and take the call, else by code of our own; none: by "
+       "ours; all: by theirs",
+       libraries},
       {"cuda-workspace", "BYTES",
-       "planned for each call of a library (default 32 MiB)", workspace},
+       "planned for each call of a library at most (default 32 MiB)",
+       workspace},
       {"multiprocessors", "N",
        "cuda: how many multiprocessors products and convolutions are divided "
        "for (default 108 for --sm=80, 132 for 90); other numbers, other bits",
        multiprocessors},
+      {"cuda-contractions", "LIST",
+       "for measurements: tile=64|128, slice=8|16|32, stages=1|2, parts=N in "
+       "the place of what shapes decide",
+       contractions},
       {"device-rates", "NAME|FILE",
        "cuda: plan by the rates of a100 (default for --sm=80), h100 (for 90), "
        "h200, l4, or of a file that bench --calibrate wrote",
@@ -247,9 +293,10 @@ static llvm::Error refuseIdleFlags(const TargetRequest &request,
     if (request.flags.count(flag) && device.emulation.empty())
       return usageError((flag[1] ? "--" : "-") + llvm::Twine(flag) +
                         " is for CPUs: leave it out for a GPU");
-  if (request.flags.count("cuda-workspace") && !device.libraries)
-    return usageError("--cuda-workspace is for libraries: give "
-                      "--cuda-libs=all, or leave it out");
+  if (request.flags.count("cuda-workspace") &&
+      device.libraries == CudaLibraries::None)
+    return usageError("--cuda-workspace is for libraries: leave it or "
+                      "--cuda-libs=none out");
   if (request.flags.count("cuda-emulation-order") && device.emulation.empty())
     return usageError("--cuda-emulation-order needs --cuda-emulation=FILE");
   return llvm::Error::success();
@@ -272,14 +319,15 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
     return usageError("--matmul-precision=" + kernels.matmulPrecision +
                       " is for products of f32, and --compute-type=f64 has "
                       "none: leave out one of the two");
-  if ((*own)->libraries)
-    kernels.libraryWorkspace = (*own)->workspace;
-  kernels.deviceRates = !(*own)->rates.empty() ? (*own)->rates
-                        : (*own)->sm == 90     ? "h100"
-                                               : "a100";
-  kernels.multiprocessors = (*own)->multiprocessors ? (*own)->multiprocessors
-                            : (*own)->sm == 90      ? kMultiprocessors90
-                                                    : kMultiprocessors80;
+  kernels.libraryWorkspace =
+      (*own)->libraries == CudaLibraries::None ? 0 : (*own)->workspace;
+  kernels.ownBesideLibraries = (*own)->libraries == CudaLibraries::Auto;
+  kernels.contractions = (*own)->contractions;
+  const char *device = usualDevice((*own)->sm);
+  kernels.deviceRates = !(*own)->rates.empty() ? (*own)->rates : device;
+  kernels.multiprocessors = (*own)->multiprocessors
+                                ? (*own)->multiprocessors
+                                : cudaMultiprocessors(device);
   kernels.threads = 1;
   if (request.runsHere && request.device.target.empty())
     return usageError("a step for CUDA runs on a device: give --device=cuda:0");

@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Estimates, since nothing has run on hardware yet: of memory 78 % of what data
-// sheets say; of products what was read from SASS of today's kernels (loads in
-// flight, tiles of 64 and 128, operands of f32 in memory), whose steps of GPT-2
-// small, ResNet-50 and ViT-B/16 they predict within 30 % on an H100. Files of
-// `ckopt bench --calibrate` or `ckopt-run --kernel-times` replace them.
+// sheets say; of products what full waves of blocks with tiles of 128 reach, as
+// read from SASS of kernels with operands of f32 in memory. With what
+// annotate-kernels adds for tiles, waves and loads from the cache they predict
+// the steps of GPT-2 small, ResNet-50 and ViT-B/16 that were estimated from
+// that SASS within 30 % on an H100. Files of `ckopt bench --calibrate` or
+// `ckopt-run --kernel-times` replace them.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaRates.h"
@@ -18,11 +20,11 @@ using namespace ckopt;
 
 namespace {
 
-/// Rates of one device; of products and convolutions by what operands are
-/// rounded to: f32, tf32, bf16 or f16.
+/// Rates of one device; of products and convolutions, in tiles of 128 and full
+/// waves, by what operands are rounded to: f32, tf32, bf16 or f16.
 struct GpuRates {
   llvm::StringLiteral name;
-  double bandwidth, cacheBandwidth, cacheBytes, vector;
+  double bandwidth, cacheBandwidth, cacheBytes, vector, multiprocessors;
   double matmul[3], conv[3];
 };
 
@@ -32,29 +34,33 @@ constexpr GpuRates kGpus[] = {{"a100",
                                4e12,
                                20 * kMiB,
                                6e12,
-                               {11e12, 38e12, 48e12},
-                               {10e12, 26e12, 34e12}},
+                               108,
+                               {14.5e12, 59e12, 77e12},
+                               {13.5e12, 41e12, 50e12}},
                               {"h100",
                                2.6e12,
                                5.5e12,
                                25 * kMiB,
                                15e12,
-                               {35e12, 72e12, 80e12},
-                               {32e12, 50e12, 60e12}},
+                               132,
+                               {46e12, 112e12, 128e12},
+                               {43e12, 78e12, 88e12}},
                               {"h200",
                                3.7e12,
                                5.5e12,
                                25 * kMiB,
                                15e12,
-                               {35e12, 72e12, 80e12},
-                               {32e12, 50e12, 60e12}},
+                               132,
+                               {46e12, 112e12, 128e12},
+                               {43e12, 78e12, 88e12}},
                               {"l4",
                                0.23e12,
                                1e12,
                                24 * kMiB,
                                7e12,
-                               {12e12, 20e12, 24e12},
-                               {10e12, 14e12, 17e12}}};
+                               58,
+                               {15.5e12, 31e12, 38e12},
+                               {13.5e12, 22e12, 25e12}}};
 
 } // namespace
 
@@ -83,9 +89,14 @@ static MachineRates ratesAt(const GpuRates &gpu,
   rates.overhead = kLaunchSeconds;
   rates.cacheBandwidth = gpu.cacheBandwidth;
   rates.cacheBytes = gpu.cacheBytes;
+  rates.multiprocessors = gpu.multiprocessors;
   rates.reductionStarts = 2;         // chunks, then what they add up to
   rates.attentionGradient = 7.0 / 5; // two kernels make the scores
   return rates;
+}
+
+int32_t ckopt::cudaMultiprocessors(llvm::StringRef name) {
+  return int32_t(findGpu(name)->multiprocessors);
 }
 
 llvm::Expected<MachineRates>

@@ -19,6 +19,9 @@ namespace ckopt {
 llvm::Expected<MachineRates> cudaRates(llvm::StringRef given,
                                        runtime::ProductPrecision precision);
 
+/// Returns the multiprocessors of a device that is known by name.
+int32_t cudaMultiprocessors(llvm::StringRef name);
+
 } // namespace ckopt
 
 #endif // CKOPT_LIB_BACKENDS_CUDARATES_H

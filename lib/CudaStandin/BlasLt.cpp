@@ -246,6 +246,8 @@ STANDIN int cublasLtMatmulAlgoGetHeuristic(void *, void *desc, void *aLayout,
   if (p->reductions & 1) // the library may add into the result
     machine.violation("asks for algorithms whose order is not fixed");
   *count = 0;
+  if (machine.refuses("cublaslt"))
+    return kUnsupported;
   if (!supported(*static_cast<Desc *>(desc), *static_cast<Layout *>(aLayout),
                  *static_cast<Layout *>(bLayout),
                  *static_cast<Layout *>(dLayout)))
@@ -264,7 +266,7 @@ STANDIN int cublasLtMatmulAlgoCheck(void *, void *, void *, void *, void *,
                                     void *, const LtAlgorithm *algorithm,
                                     LtResult *result) {
   Machine::get().log("cublasLtMatmulAlgoCheck");
-  if (algorithm->data[0] != 7)
+  if (Machine::get().refuses("cublaslt") || algorithm->data[0] != 7)
     return kUnsupported;
   result->workspace = kWorkspace;
   return 0;
@@ -288,6 +290,7 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
            nullptr;
   };
   if (algorithm->data[0] != 7 || workspaceBytes < kWorkspace ||
+      reinterpret_cast<uint64_t>(workspace) % 256 != 0 ||
       !inside(a, span(left)) || !inside(b, span(right)) ||
       !inside(d, span(result)) || !inside(workspace, workspaceBytes)) {
     machine.violation("a product outside of live memory, or by an algorithm "

@@ -7,8 +7,10 @@
 // wrong.
 //
 //===----------------------------------------------------------------------===//
+#include "../Runtime/cuda/LockFile.h"
 #include "LogCheck.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -26,10 +28,40 @@ static bool read(const std::string &path, std::string &bytes) {
   return static_cast<bool>(in);
 }
 
+/// Returns the primitives that a lock file leaves to our own kernels.
+static std::set<int32_t> ownOf(const Manifest &m, const cuda::LockFile &lock) {
+  std::set<int32_t> own;
+  std::map<int32_t, int64_t> workspaces;
+  for (const CallInfo &call : m.calls)
+    if (int32_t primitive = m.libraryPrimitive(call); primitive >= 0) {
+      auto [at, isNew] = workspaces.insert({primitive, call.workspaceBytes});
+      at->second = std::min(at->second, call.workspaceBytes);
+    }
+  for (auto [primitive, bytes] : workspaces)
+    if (cuda::isOwnKernel(lock.algorithm(cuda::lockKey(
+            m.primitives[static_cast<size_t>(primitive)], bytes))))
+      own.insert(primitive);
+  return own;
+}
+
 int main(int argc, char **argv) {
-  bool pattern = argc == 4 && std::strcmp(argv[3], "--pattern") == 0;
-  if (argc != 3 && !pattern) {
-    std::fputs("usage: check-standin-log FOLDER LOG [--pattern]\n", stderr);
+  bool pattern = false, wrongUse = argc < 3;
+  cuda::LockFile lock;
+  for (int i = 3; i < argc; ++i) {
+    std::string argument = argv[i], error;
+    if (argument == "--pattern") {
+      pattern = true;
+    } else if (argument.rfind("--lock=", 0) != 0) {
+      wrongUse = true;
+    } else if (!lock.read(argument.substr(7), error)) {
+      std::fprintf(stderr, "%s\n", error.c_str());
+      return 1;
+    }
+  }
+  if (wrongUse) {
+    std::fputs("usage: check-standin-log FOLDER LOG [--pattern] "
+               "[--lock=FILE]\n",
+               stderr);
     return 64;
   }
   std::string blob, log, error;
@@ -42,7 +74,8 @@ int main(int argc, char **argv) {
     return 1;
   }
   standin::LogFacts facts;
-  std::string wrong = standin::checkLog(manifest, log, pattern, facts);
+  std::string wrong =
+      standin::checkLog(manifest, log, pattern, ownOf(manifest, lock), facts);
   if (!wrong.empty()) {
     std::fprintf(stderr, "%s: %s\n", argv[2], wrong.c_str());
     return 1;

@@ -124,6 +124,8 @@ int offer(void *convDesc, int most, int *count, DnnResult *results) {
                              kConvertingMath,
                              {}});
   *count = 0;
+  if (Machine::get().refuses("cudnn"))
+    return 0; // it lists none
   for (const DnnResult &result : all)
     if (*count < most)
       results[(*count)++] = result;
@@ -138,6 +140,8 @@ float operand(const Conv &conv, float value) {
 double operand(const Conv &, double value) { return value; }
 
 int workspaceOf(int algorithm, size_t *bytes) {
+  if (Machine::get().refuses("cudnn", /*counts=*/false))
+    return kUnsupported;
   *bytes = algorithm == 2 ? size_t(1) << 40 : kConvWorkspace;
   return algorithm == 2 || algorithm == kAlgorithm ? 0 : kUnsupported;
 }

@@ -13,7 +13,6 @@
 #include "LogCheck.h"
 
 #include <algorithm>
-#include <set>
 #include <sstream>
 #include <vector>
 
@@ -59,12 +58,15 @@ int64_t executionsOf(const Manifest &m, const LaunchInfo &launch) {
 
 class Checker {
 public:
-  Checker(const Manifest &m, bool pattern, LogFacts &facts)
+  Checker(const Manifest &m, bool pattern, const std::set<int32_t> &own,
+          LogFacts &facts)
       : m(m), pattern(pattern), facts(facts) {
     functions.resize(m.functions.size());
     std::set<int32_t> known;
     for (const CallInfo &call : m.calls)
-      for (const LaunchInfo &launch : call.launches) {
+      for (const LaunchInfo &launch : own.count(m.libraryPrimitive(call))
+                                          ? call.ownLaunches
+                                          : call.launches) {
         // What moves between ranks depends on the rank; the stand-in's NCCL
         // checks it itself.
         if (launch.kernel < 0 && isOfRanks(m.primitives[launch.primitive].kind))
@@ -223,9 +225,10 @@ std::string Checker::end() {
 }
 
 std::string standin::checkLog(const Manifest &manifest, const std::string &log,
-                              bool pattern, LogFacts &facts) {
+                              bool pattern, const std::set<int32_t> &own,
+                              LogFacts &facts) {
   facts = {};
-  Checker checker(manifest, pattern, facts);
+  Checker checker(manifest, pattern, own, facts);
   std::istringstream in(log);
   int64_t number = 0;
   for (std::string text; std::getline(in, text);) {

@@ -8,6 +8,7 @@
 
 #include "ckopt/Runtime/Manifest.h"
 
+#include <set>
 #include <string>
 
 namespace standin {
@@ -27,9 +28,11 @@ struct LogFacts {
 ///  - the launches form whole functions of the manifest, in order, each launch
 ///    with the addresses and scalars of the table (a library's product as many
 ///    times as it has batches that the library cannot run at once).
+/// `own` are the primitives that our own kernels run in the place of a library.
 /// Empty, or the first line that is wrong, with the reason.
 std::string checkLog(const ckopt::runtime::Manifest &manifest,
-                     const std::string &log, bool pattern, LogFacts &facts);
+                     const std::string &log, bool pattern,
+                     const std::set<int32_t> &own, LogFacts &facts);
 
 } // namespace standin
 

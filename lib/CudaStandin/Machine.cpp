@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <sstream>
 #include <thread>
 #include <xmmintrin.h>
 
@@ -145,6 +146,18 @@ void Machine::log(const std::string &line) {
 Result Machine::violation(const std::string &text) {
   log("VIOLATION " + text);
   return 1; // CUDA_ERROR_INVALID_VALUE
+}
+
+bool Machine::refuses(const std::string &library, bool counts) {
+  std::string number = counts ? std::to_string(++asked[library]) : "-";
+  const char *text = std::getenv("CKOPT_STANDIN_REFUSE");
+  std::istringstream words(text ? text : "");
+  for (std::string word; std::getline(words, word, ',');)
+    if (word == library || word == library + ":" + number) {
+      log("refuses " + library + " " + number);
+      return true;
+    }
+  return false;
 }
 
 Result Machine::injected(const std::string &what) {

@@ -26,6 +26,9 @@
 //                          kernel=SYMBOL:N[+][:CODE]: its N-th execution fails
 //   CKOPT_STANDIN_SLOW     microseconds that each execution of a kernel takes,
 //                          beside its work, and by the clock of events (0: 1)
+//   CKOPT_STANDIN_REFUSE   cublaslt, cudnn (comma between them): which library
+//                          has no algorithm for anything; cublaslt:N for the
+//                          N-th product or convolution that it is asked about
 //   CKOPT_STANDIN_LIBRARY  version of its cuBLASLt and cuDNN (120400)
 //   CKOPT_STANDIN_STICKY   "process": such a failure spoils later contexts, too
 //
@@ -211,6 +214,9 @@ public:
   int nextNumber = 0;
   /// By device: its primary context, and how many hold it.
   std::map<Device, std::pair<Context, int>> primaries;
+  /// Returns whether CKOPT_STANDIN_REFUSE lets a library have no algorithm for
+  /// what it is asked about now. Without `counts` it is no question of its own.
+  bool refuses(const std::string &library, bool counts = true);
   /// Opens the library that CKOPT_STANDIN_KERNELS names now; null if it names
   /// none. It stays open.
   static void *openKernels();
@@ -228,6 +234,7 @@ private:
   /// `what`.
   Result injected(const std::string &what);
 
+  std::map<std::string, int> asked; ///< questions to each library so far
   ptx::GlobalMemory memory; ///< allocations as the interpreter sees them
   std::FILE *file = nullptr;
   int64_t slowMicroseconds = 0;

@@ -83,6 +83,9 @@ ckopt::placeArguments(ArrayRef<FunctionOpInterface> functions,
       }
     }
   ArgumentRegion region;
+  int64_t alignment = kArenaAlignment;
+  if (!functions.empty())
+    alignment = arenaAlignment(FunctionOpInterface(functions.front()));
   SmallVector<SharedArgument *> order;
   for (auto &[key, entry] : shared)
     order.push_back(&entry);
@@ -93,7 +96,7 @@ ckopt::placeArguments(ArrayRef<FunctionOpInterface> functions,
   for (size_t i : ranked) {
     order[i]->offset = region.bytes;
     region.end = region.bytes + order[i]->bytes;
-    region.bytes += planner::alignTo(order[i]->bytes, kArenaAlignment);
+    region.bytes += planner::alignTo(order[i]->bytes, alignment);
   }
   for (FunctionOpInterface function : functions) {
     auto &offsets = region.offsets.emplace_back();

@@ -71,10 +71,9 @@ int64_t ArenaVerifier::lastReadOf(Value value, int64_t made) {
 LogicalResult ArenaVerifier::add(Operation *op, const Twine &what,
                                  int64_t begin, const Range &range,
                                  function_ref<bool(Value)> mayOverlap) {
-  if (begin % kArenaAlignment)
+  if (int64_t alignment = arenaAlignment(op); begin % alignment)
     return op->emitError() << what << " lies at byte " << begin
-                           << ", which is not a multiple of "
-                           << kArenaAlignment;
+                           << ", which is not a multiple of " << alignment;
   if (begin < 0 || range.end > arena)
     return op->emitError() << what << " (bytes " << begin << " to " << range.end
                            << ") lies outside of the arena of " << arena

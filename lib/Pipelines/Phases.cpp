@@ -183,6 +183,8 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   kernels.target = target.name();
   kernels.libraryWorkspace = options.libraryWorkspace;
   kernels.multiprocessors = options.multiprocessors;
+  kernels.ownBesideLibraries = options.ownBesideLibraries;
+  kernels.contractions = options.contractions;
   kernels.matmulPrecision = options.matmulPrecision;
   kernels.deviceRates = options.deviceRates;
   kernels.cpuClass = options.cpuClass;

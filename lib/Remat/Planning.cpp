@@ -65,8 +65,8 @@ int64_t ckopt::lastByte(const planner::Graph &graph,
 
 void ckopt::boundArena(RematPlan &plan) {
   const planner::Graph &graph = plan.problem.graph;
-  auto padding = [](int64_t bytes) {
-    return planner::alignTo(bytes, kArenaAlignment) - bytes;
+  auto padding = [&](int64_t bytes) {
+    return planner::alignTo(bytes, graph.alignment) - bytes;
   };
   // The topmost buffer may be any of them, so the largest padding bounds the
   // difference.
@@ -78,7 +78,7 @@ void ckopt::boundArena(RematPlan &plan) {
     most = std::max(most, padding(node.workspace));
   auto lower = [&](int64_t &bound, int64_t fixed) {
     // Loads are whole units, so round the bound up to one.
-    int64_t units = planner::alignTo(bound, kArenaAlignment);
+    int64_t units = planner::alignTo(bound, graph.alignment);
     bound = std::max(std::min(units, fixed), units - most);
   };
   lower(plan.memoryBound, plan.fixedBytes);
@@ -116,7 +116,7 @@ void ckopt::warnIfCut(FunctionOpInterface function, const RematPlan &plan) {
 void ckopt::countAlignedArguments(planner::Graph &graph) {
   for (planner::Value &value : graph.values)
     if (value.kind == planner::ValueKind::Persistent)
-      value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
+      value.bytes = planner::alignTo(value.bytes, graph.alignment);
 }
 
 FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
@@ -203,7 +203,7 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
       // The planner counts whole units of alignment, but the arena ends with
       // its last used byte: first include the unit that the budget ends in.
       int64_t bytes = std::max<int64_t>(plan.budgetBytes - reserved, 1);
-      request.budget = planner::alignTo(bytes, kArenaAlignment);
+      request.budget = planner::alignTo(bytes, graph.alignment);
       plan.result = solver.solve(request);
       if (plan.result.hasPlan() && total(plan.result.plan) > plan.budgetBytes) {
         request.budget = bytes;

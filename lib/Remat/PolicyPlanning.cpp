@@ -90,7 +90,7 @@ void PolicyPlanner::search() {
   }
   int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
   int64_t bytes = std::max<int64_t>(plan.budgetBytes - reserved, 1);
-  request.budget = planner::alignTo(bytes, kArenaAlignment);
+  request.budget = planner::alignTo(bytes, plan.problem.graph.alignment);
   for (int attempt = 0; attempt < maxAttempts; ++attempt) {
     takeOver(solver.solve(request));
     if (!plan.result.hasPlan() || total() <= plan.budgetBytes)

@@ -162,7 +162,7 @@ int64_t SharedBudget::returnedBytes(size_t i) const {
   int64_t sum = 0;
   for (const planner::Value &value : plans[i].problem.graph.values)
     if (value.kind == planner::ValueKind::Output)
-      sum += planner::alignTo(value.bytes, kArenaAlignment);
+      sum += planner::alignTo(value.bytes, plans[i].problem.graph.alignment);
   return sum;
 }
 
@@ -176,7 +176,8 @@ int64_t SharedBudget::resultBytes(size_t i) const {
   for (Value result :
        function.getFunctionBody().front().getTerminator()->getOperands())
     if (!isa<BlockArgument>(result) && seen.insert(result).second)
-      sum += planner::alignTo(sizes.bytes(result.getType()), kArenaAlignment);
+      sum += planner::alignTo(sizes.bytes(result.getType()),
+                              plans[i].problem.graph.alignment);
   return std::min(sum, returnedBytes(i));
 }
 

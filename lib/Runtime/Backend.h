@@ -70,6 +70,8 @@ public:
   virtual ckrt_status deviceReport(ckrt_device_report &report) = 0;
   /// Times each launch of a function (ckrt_time_launches); only a device can.
   virtual ckrt_status timeLaunches(size_t function, const LaunchTiming &timing);
+  /// Tells who runs what libraries may run; only a device can.
+  virtual ckrt_status libraryChoices(ckrt_library_hook hook, void *user);
 };
 
 /// Both return null on failure, with the reason in ckrt_last_error() and its

@@ -185,13 +185,16 @@ template <typename IO, typename T> void callFields(IO &io, T &c) {
   io.list(c.results, 20, [&](auto &r) {
     io.field(r.dtype), io.field(r.offset), io.field(r.bytes);
   });
-  io.list(c.launches, 24, [&](auto &l) {
+  auto launchFields = [&](auto &l) {
     io.field(l.kernel), io.field(l.primitive);
     io.list(l.pointers, 16,
             [&](auto &p) { io.field(p.offset), io.field(p.bytes); });
     numbers(io, l.scalars);
     io.field(l.scratchOffset);
-  });
+  };
+  io.list(c.launches, 24, launchFields);
+  io.list(c.ownLaunches, 24, launchFields);
+  io.field(c.ownScratchBytes);
 }
 
 template <typename IO, typename T> void kernelFields(IO &io, T &k) {

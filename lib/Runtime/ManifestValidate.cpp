@@ -250,12 +250,30 @@ std::string checkLaunch(const Manifest &m, const CallInfo &call,
   return "";
 }
 
+/// Returns "", or what is wrong with the launches of a call.
+std::string checkLaunches(const Manifest &m, const CallInfo &call) {
+  for (const LaunchInfo &l : call.launches)
+    if (std::string what = checkLaunch(m, call, l); !what.empty())
+      return what;
+  if (!call.ownLaunches.empty() &&
+      (call.launches.size() != 1 || m.libraryPrimitive(call) < 0))
+    return "kernels in the place of a library's, and no launch of one";
+  for (const LaunchInfo &l : call.ownLaunches)
+    if (std::string what = l.kernel < 0 ? "a library's in its own place"
+                                        : checkLaunch(m, call, l);
+        !what.empty())
+      return what;
+  return call.ownScratchBytes < 0 || call.ownScratchBytes > call.workspaceBytes
+             ? "scratch beyond the workspace"
+             : "";
+}
+
 bool validateDevice(const Manifest &m, std::string &error) {
   const DeviceInfo &d = m.device;
   if (m.target == Target::Cpu) {
     bool launches = false;
     for (const CallInfo &c : m.calls)
-      launches |= !c.launches.empty();
+      launches |= !c.launches.empty() || !c.ownLaunches.empty();
     if (launches || !m.kernels.empty() || d.sm || d.ptxIsa || d.minDriver ||
         d.precision != ProductPrecision::F32 || d.multiprocessors)
       return fail(error, "made for the CPU, but with device code");
@@ -281,10 +299,9 @@ bool validateDevice(const Manifest &m, std::string &error) {
   if (!validateKernels(m, error))
     return false;
   for (size_t i = 0; i < m.calls.size(); ++i)
-    for (const LaunchInfo &l : m.calls[i].launches)
-      if (std::string what = checkLaunch(m, m.calls[i], l); !what.empty())
-        return fail(error, "call " + std::to_string(i) + " (" +
-                               m.calls[i].source + "): " + what);
+    if (std::string what = checkLaunches(m, m.calls[i]); !what.empty())
+      return fail(error, "call " + std::to_string(i) + " (" +
+                             m.calls[i].source + "): " + what);
   return true;
 }
 

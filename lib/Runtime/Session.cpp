@@ -163,6 +163,13 @@ ckrt_status ckrt_time_launches(ckrt_session *session, const char *function,
               std::string("the artifact has no function ") + function);
 }
 
+ckrt_status ckrt_library_choices(ckrt_session *session, ckrt_library_hook hook,
+                                 void *user) {
+  if (!session || !hook)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_library_choices: wrong argument");
+  return session->backend->libraryChoices(hook, user);
+}
+
 ckrt_status ckrt_set_check_finite(ckrt_session *session, int on) {
   if (!session)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_set_check_finite: no session");

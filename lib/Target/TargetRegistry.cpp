@@ -134,7 +134,8 @@ static constexpr std::pair<const char *, double MachineRates::*> kWritten[] = {
     {"cache_bandwidth", &MachineRates::cacheBandwidth},
     {"cache_bytes", &MachineRates::cacheBytes},
     {"reduction_starts", &MachineRates::reductionStarts},
-    {"attention_gradient", &MachineRates::attentionGradient}};
+    {"attention_gradient", &MachineRates::attentionGradient},
+    {"multiprocessors", &MachineRates::multiprocessors}};
 
 mlir::DictionaryAttr ckopt::ratesAttr(mlir::MLIRContext *context,
                                       const MachineRates &rates) {
@@ -160,4 +161,36 @@ MachineRates ckopt::ratesOf(mlir::Operation *op) {
     return rates;
   }
   return {};
+}
+
+llvm::Expected<ContractionVariant>
+ckopt::ContractionVariant::parse(llvm::StringRef text) {
+  struct Member {
+    const char *name;
+    int64_t ContractionVariant::*member;
+    std::vector<int64_t> allowed; ///< empty: all positive numbers
+  };
+  static const Member kMembers[] = {
+      {"tile", &ContractionVariant::tile, {64, 128}},
+      {"slice", &ContractionVariant::slice, {8, 16, 32}},
+      {"stages", &ContractionVariant::stages, {1, 2}},
+      {"parts", &ContractionVariant::parts, {}}};
+  ContractionVariant variant;
+  llvm::SmallVector<llvm::StringRef> words;
+  text.split(words, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef word : words) {
+    auto [name, value] = word.split('=');
+    const auto *member =
+        llvm::find_if(kMembers, [&](auto &m) { return name == m.name; });
+    int64_t number = 0;
+    if (member == std::end(kMembers) || value.getAsInteger(10, number) ||
+        number < 1 || number > 4096 ||
+        (!member->allowed.empty() &&
+         !llvm::is_contained(member->allowed, number)))
+      return usageError("no variant of contractions '" + word +
+                        "'; there are tile=64|128, slice=8|16|32, "
+                        "stages=1|2 and parts=N");
+    variant.*(member->member) = number;
+  }
+  return variant;
 }

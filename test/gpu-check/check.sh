@@ -75,18 +75,33 @@ visit all 0
 cmp -s before all/results.jsonl || fail "a second visit does something again"
 
 # --- large networks, on a small one ---------------------------------------------
-for libraries in none all; do
-  mkdir -p "$there"/steps/toy/$libraries
-  for kind in 0:0 1:1 min:3 tf32:0 bf16:0; do
-    cp -r "$there"/steps/lenet/training/${kind#*:} "$there"/steps/toy/$libraries/${kind%:*}
-    cp "$there"/steps/lenet/training/${kind#*:}.so "$there"/steps/toy/$libraries/${kind%:*}.so
-  done
+toy=$there/steps/toy
+mkdir -p "$toy"/{none,auto,variants}
+for kind in 0:0 1:1 min:3 tf32:0 bf16:0; do
+  cp -r "$there"/steps/lenet/training/${kind#*:} "$toy"/none/${kind%:*}
+  cp "$there"/steps/lenet/training/${kind#*:}.so "$toy"/none/${kind%:*}.so
 done
-rm -r "$there"/steps/toy/all/{1,min,bf16}
+# Libraries with our own kernels beside them, and other tiles: toy NAME FLAG...
+compile_toy() {
+  local name=$1
+  shift
+  "$build/bin/ckopt" compile "$source/test/data/golden/lenet/model.onnx" --loss=cross_entropy --momentum=0.9 --target=cuda --quiet \
+    --work-limit=1000000 -O 0 --cuda-emulation="$toy/$name.so" -o "$toy/$name" "$@"
+}
+compile_toy auto/0
+compile_toy auto/tf32 --matmul-precision=tf32
+compile_toy variants/tile128 --cuda-libs=none --matmul-precision=tf32 --cuda-contractions=tile=128
+compile_toy variants/stages1 --cuda-libs=none --matmul-precision=tf32 --cuda-contractions=stages=1
 echo "large toy x target 6 -1:1 0:10" >"$there"/cases
-with="CKOPT_STANDIN_SLOW=200" visit large 0 --steps=3
-[ "$(grep -Ec '^\| toy \| ckopt, .* --cuda-libs=(none|all) \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ MiB \|' large/report.md)" -eq 7 ] ||
+with="CKOPT_STANDIN_SLOW=200 CKOPT_STANDIN_REFUSE=cudnn:1" visit large 0 --steps=3
+[ "$(grep -Ec '^\| toy \| ckopt, .* --cuda-libs=(none|auto) \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ MiB \|' large/report.md)" -eq 7 ] ||
   { cat large/report.md; fail "no rows for a large network"; }
+# What a library refused, what it took, and what other tiles would give.
+told large '^\| cudnn \| 120400 \|$'
+told large '^- our own kernel runs convolution.*: cuDNN has no deterministic algorithm'
+told large '^\| kernel \| calls \| ours us \| library us \|'
+told large '^## Variants of contractions$'
+told large '^\| (stages1|tile128) \| [0-9.]+ \|$'
 told large '^\| toy \| ckopt, f32, --memory-budget=min, --cuda-libs=none \| .* MiB \| [0-9.]+ MiB \|$'
 told large '^### Kernels of toy/none/tf32$'
 tar xOf large/logs.tar kernel-times/toy.none.tf32.json >times.json || fail "the archive of logs lacks times of kernels"

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 using namespace ckopt;
 using namespace ckopt::run;
@@ -52,11 +53,35 @@ int ckopt::run::printMeasurement(Loaded &loaded) {
   return ExitOk;
 }
 
+std::vector<std::string> ckopt::run::ownKernels(const Loaded &loaded) {
+  std::vector<std::string> own(loaded.manifest().primitives.size());
+  auto add = [](void *self, int64_t primitive, int byLibrary,
+                const char *what) {
+    auto &own = *static_cast<std::vector<std::string> *>(self);
+    if (!byLibrary)
+      own[static_cast<size_t>(primitive)] = *what ? what : "by the lock file";
+  };
+  (void)ckrt_library_choices(loaded.session, add, &own);
+  return own;
+}
+
+const std::vector<runtime::LaunchInfo> &
+ckopt::run::launchesOf(const runtime::Manifest &m,
+                       const runtime::CallInfo &call,
+                       const std::vector<std::string> &own) {
+  int32_t primitive = m.libraryPrimitive(call);
+  return primitive >= 0 && !own[static_cast<size_t>(primitive)].empty()
+             ? call.ownLaunches
+             : call.launches;
+}
+
 /// Returns where the planned bytes of a device's function end: all tensors, and
-/// everything that its launches may access. Library workspaces count only with
-/// `libraries`, since libraries need not use all of them.
+/// everything that its launches may access. Library workspaces, and what our
+/// own kernels in a library's place leave of them, count only with `libraries`,
+/// since they need not be used.
 static int64_t plannedEnd(const runtime::Manifest &m,
-                          const std::string &function, bool libraries) {
+                          const std::string &function,
+                          const std::vector<std::string> &own, bool libraries) {
   int64_t end = 0;
   for (const runtime::TensorInfo &t : m.tensors)
     if (t.role != runtime::TensorRole::Output &&
@@ -66,11 +91,15 @@ static int64_t plannedEnd(const runtime::Manifest &m,
   for (const runtime::CallInfo &call : m.calls) {
     if (m.functions[static_cast<size_t>(call.function)].name != function)
       continue;
-    for (const runtime::LaunchInfo &launch : call.launches) {
+    for (const runtime::LaunchInfo &launch : launchesOf(m, call, own)) {
       for (const runtime::LaunchPointer &pointer : launch.pointers)
         end = std::max(end, pointer.offset + pointer.bytes);
-      if (launch.kernel >= 0 || libraries)
-        end = std::max(end, call.workspaceOffset + call.workspaceBytes);
+      bool whole = m.libraryPrimitive(call) < 0 || libraries;
+      int64_t scratch = whole                ? call.workspaceBytes
+                        : launch.kernel >= 0 ? call.ownScratchBytes
+                                             : 0;
+      if (scratch > 0)
+        end = std::max(end, call.workspaceOffset + scratch);
     }
   }
   return end;
@@ -93,13 +122,14 @@ int ckopt::run::checkArena(Loaded &loaded, const Options &options) {
     return ExitOk;
   const runtime::Manifest &m = loaded.manifest();
   if (m.target == runtime::Target::Cuda) {
-    int64_t most = plannedEnd(m, options.function, true);
+    std::vector<std::string> own = ownKernels(loaded);
+    int64_t most = plannedEnd(m, options.function, own, true);
     if (most < planned)
       std::printf("planned for %s %lld\n", options.function.c_str(),
                   static_cast<long long>(most));
     if (peak == most)
       return ExitOk;
-    if (peak < most && peak >= plannedEnd(m, options.function, false)) {
+    if (peak < most && peak >= plannedEnd(m, options.function, own, false)) {
       std::printf("the bytes between are workspace that a library did not "
                   "use\n");
       return ExitOk;
@@ -107,6 +137,30 @@ int ckopt::run::checkArena(Loaded &loaded, const Options &options) {
   }
   return complain(ExitInternal, "the step does not use exactly the bytes that "
                                 "were planned");
+}
+
+/// Says how many products and convolutions libraries run, and why they do not
+/// run the others.
+static void printLibraries(const Loaded &loaded) {
+  const runtime::Manifest &m = loaded.manifest();
+  std::vector<std::string> own = ownKernels(loaded);
+  std::vector<bool> known(m.primitives.size());
+  std::map<std::string, int64_t> reasons;
+  int64_t libraries = 0;
+  for (const runtime::CallInfo &call : m.calls)
+    if (int32_t primitive = m.libraryPrimitive(call);
+        primitive >= 0 && !known[static_cast<size_t>(primitive)]) {
+      known[static_cast<size_t>(primitive)] = true;
+      const std::string &why = own[static_cast<size_t>(primitive)];
+      why.empty() ? ++libraries : ++reasons[why];
+    }
+  if (libraries)
+    std::printf("%lld distinct products and convolutions by cuBLASLt and "
+                "cuDNN\n",
+                static_cast<long long>(libraries));
+  for (const auto &[why, count] : reasons)
+    std::printf("%lld by our own kernels: %s\n", static_cast<long long>(count),
+                why.c_str());
 }
 
 int ckopt::run::inspect(Loaded &loaded) {
@@ -139,5 +193,6 @@ int ckopt::run::inspect(Loaded &loaded) {
   line("most local memory of a thread", r.local_bytes);
   std::printf("%d kernels, at most %d registers a thread\n", r.kernels,
               r.registers);
+  printLibraries(loaded);
   return ExitOk;
 }

@@ -42,6 +42,7 @@ struct Line {
 
 struct Times {
   const Manifest &manifest;
+  std::vector<std::string> own;              ///< ownKernels()
   std::map<std::string, KernelTime> kernels; ///< by the calls' symbol
   std::vector<Line> lines;
   /// Index of a launch in `lines`, by what tells launches apart in a report.
@@ -91,7 +92,8 @@ std::string symbolOf(const Manifest &m, const LaunchInfo &launch) {
 void Times::add(void *self, int64_t call, int64_t launch, double seconds) {
   Times &times = *static_cast<Times *>(self);
   const CallInfo &info = times.manifest.calls[static_cast<size_t>(call)];
-  const LaunchInfo &one = info.launches[static_cast<size_t>(launch)];
+  const LaunchInfo &one =
+      launchesOf(times.manifest, info, times.own)[static_cast<size_t>(launch)];
   KernelTime &kernel = times.kernels[info.kernel];
   kernel.calls += launch == 0;
   kernel.seconds += seconds;
@@ -162,7 +164,7 @@ void Times::print() const {
 }
 
 int ckopt::run::timeKernels(Loaded &loaded, const Options &options) {
-  Times times{loaded.manifest(), {}, {}, {}, 0};
+  Times times{loaded.manifest(), ownKernels(loaded), {}, {}, {}, 0};
   ckrt_status status =
       ckrt_time_launches(loaded.session, options.function.c_str(), kLaunches,
                          kReplays, Times::add, &times);

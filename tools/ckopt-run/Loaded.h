@@ -71,6 +71,13 @@ int printMeasurement(Loaded &loaded);
 /// Runs the function once more over another pattern and compares the highest
 /// byte written with the plan.
 int checkArena(Loaded &loaded, const Options &options);
+/// Returns, for each primitive that our own kernels run in the place of a
+/// library, why; empty text for all others.
+std::vector<std::string> ownKernels(const Loaded &loaded);
+/// Returns the launches that do the call's work in a session with such kernels.
+const std::vector<runtime::LaunchInfo> &
+launchesOf(const runtime::Manifest &m, const runtime::CallInfo &call,
+           const std::vector<std::string> &own);
 /// Times each kernel of a device's function (KernelTimes.cpp), prints the
 /// slowest and writes all.
 int timeKernels(Loaded &loaded, const Options &options);

@@ -74,6 +74,9 @@ CKOPT_FORWARD(ckrt_status, ckrt_time_launches,
               (ckrt_session * session, const char *function, int32_t launches,
                int32_t replays, ckrt_launch_hook hook, void *user),
               (session, function, launches, replays, hook, user))
+CKOPT_FORWARD(ckrt_status, ckrt_library_choices,
+              (ckrt_session * session, ckrt_library_hook hook, void *user),
+              (session, hook, user))
 CKOPT_FORWARD(ckrt_status, ckrt_init_parameters,
               (ckrt_session * session, uint64_t seed), (session, seed))
 CKOPT_FORWARD(int64_t, ckrt_arena_bytes, (const ckrt_session *session),

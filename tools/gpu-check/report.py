@@ -153,7 +153,7 @@ def libraries(results, archive):
     for name, theirs in of(results, "large/"):
         network, which, kind = name.split("/")
         ours = results.get("large/%s/none/%s" % (network, kind), {})
-        if which != "all" or not ours.get("launches") or not theirs.get("launches"):
+        if which != "auto" or not ours.get("launches") or not theirs.get("launches"):
             continue
         by_library = {l[0] for l in theirs["launches"] if " " in l[1]}
         flops, own, other = work_of(archive, name), by_symbol(ours), by_symbol(theirs)
@@ -164,8 +164,37 @@ def libraries(results, archive):
             rows.append([symbol, own[symbol][1], "%.2f" % (mine * 1e6), "%.2f" % (its * 1e6), "%.2f" % (its / mine if mine else 0),
                          rate(known.get("flops"), mine), rate(known.get("flops"), its), known.get("what", "")])
         lines += ["### %s, %s" % (network, KINDS.get(kind, kind)), ""]
+        lines += ["- our own kernel runs %s: %s" % tuple(one) for one in theirs.get("own", [])[:20]] + [""] * bool(theirs.get("own"))
         lines += table(["kernel", "calls", "ours us", "library us", "library / ours", "ours TFLOP/s", "library TFLOP/s", "what"], rows)
     return ["## Our kernels beside the libraries'", ""] + lines if lines else []
+
+
+def variants(results):
+    """Kernels by tiles, slices and buffers other than those that shapes decide:
+    where one is faster by more than 3 %, and what all such choices would give."""
+    lines, networks = [], {}
+    for name, r in of(results, "variant/"):
+        network, _, variant = name.split("/")
+        if r.get("launches"):
+            networks.setdefault(network, {})[variant] = by_symbol(r)
+    for network, found in networks.items():
+        chosen = results.get("large/%s/none/tf32" % network, {})
+        if not chosen.get("launches"):
+            continue
+        ours = by_symbol(chosen)
+        total = best = sum(time for time, _, _ in ours.values())
+        rows = []
+        for symbol, (time, count, _) in sorted(ours.items(), key=lambda item: -item[1][0]):
+            times = {variant: known[symbol][0] for variant, known in found.items() if symbol in known}
+            fastest = min(times, key=times.get) if times else None
+            if fastest and times[fastest] < 0.97 * time:
+                best -= time - times[fastest]
+                rows.append([symbol, count, "%.2f" % (time / count * 1e6), fastest, "%.2f" % (times[fastest] / count * 1e6)])
+        lines += ["### %s, tf32" % network, "", "%.2f ms of kernels; %.2f ms with the fastest variant of each." % (total * 1e3, best * 1e3), ""]
+        lines += table(["variant", "ms of kernels"], [[variant, "%.2f" % (sum(time for time, _, _ in known.values()) * 1e3)]
+                                                      for variant, known in sorted(found.items())])
+        lines += table(["kernel", "calls", "by shape us", "fastest", "us"], rows[:30])
+    return ["## Variants of contractions", ""] + lines if lines else []
 
 
 def tools(results):
@@ -184,10 +213,12 @@ def text(results, archive, left):
     for key, value in sorted(results.get("inventory/programs", {}).items()):
         if key not in ("id", "part", "status", "why", "seconds"):
             facts.append([key, value])
+    for _, result in of(results, "large/"):
+        facts += [fact for fact in map(list, sorted(result.get("versions", {}).items())) if fact not in facts]
     facts.append(["PyTorch, CUDA, cuDNN", results.get("inventory/torch", {}).get("torch")])
     lines += table(["", ""], [fact for fact in facts if fact[1]])
     for section in (bits(results), rounded(results), budgets(results), large(results), libraries(results, archive),
-                    kernels(results, archive), tools(results)):
+                    variants(results), kernels(results, archive), tools(results)):
         lines += section
     skips = [(name, r["why"]) for name, r in results.items() if r["status"] == "skipped"]
     fails = [(name, r["why"]) for name, r in results.items() if r["status"] == "failed"]

@@ -13,9 +13,9 @@ import tempfile
 
 FIRST = ["mlp", "gpt", "resnet", "lstm"]
 TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
-# A step's result where the device is too small or a library is not there says
-# something of the machine, not of ckopt.
-TOO_SMALL, NO_LIBRARY = 12, 16
+# A step's result where the device is too small says something of the machine,
+# not of ckopt.
+TOO_SMALL = 12
 
 
 class Step:
@@ -23,8 +23,8 @@ class Step:
         self.name, self.kind, self.estimate, self.run = name, kind, estimate, run
 
 
-def skipped(why):
-    return {"status": "skipped", "why": why}
+def skipped(why, **values):
+    return dict(values, status="skipped", why=why)
 
 
 def failed(why, **values):
@@ -63,13 +63,16 @@ class Checks:
         environment.pop("CKOPT_STANDIN_KERNELS", None)
         if kernels.exists():
             environment["CKOPT_STANDIN_KERNELS"] = str(kernels)
-        lock = self.work / ("lock." + name.rsplit("/", 1)[0].replace("/", "."))
+        lock = self.lock(name)
         command = list(before) + [self.home / "bin" / "ckopt-run", folder, "--device=" + self.device, "--lock=%s" % lock]
         done = self.visit.run(command + list(arguments), environment)
         if done.code:
             self.visit.log("failed/%s.txt" % name.replace("/", "."),
                            " ".join(map(str, command)) + "\n" + done.out[-8192:] + done.err)
         return done
+
+    def lock(self, name):
+        return self.work / ("lock." + name.rsplit("/", 1)[0].replace("/", "."))
 
     def why(self, name, done, *arguments):
         """Why a step failed; where a kernel did, which one."""
@@ -246,8 +249,6 @@ class Checks:
             values = {"planned": self.planned(name), "hash": self.hash(done)}
             if done.code == TOO_SMALL:
                 return skipped("the device is too small: " + done.words())
-            if done.code == NO_LIBRARY and libraries != "none":
-                return skipped(done.words())
             times = re.search(r"(?m)^best step (\S+) s, median (\S+) s", done.out)
             if times:
                 values["best"], values["median"] = map(float, times.groups())
@@ -255,16 +256,55 @@ class Checks:
                 return failed(self.why(name, done, *feed), **values)
             if not times or not values["hash"]:
                 return failed("no time or no hash", **values)
-            profile = file.read_text()
-            self.visit.log("kernel-times/%s.json" % name.replace("/", "."), profile)
-            values["launches"] = [[l["kernel"], l["code"], l["count"], l["seconds"], l["bytes"]]
-                                  for l in json.loads(profile)["launches"]]
+            launches = self.launches(name, file)
+            values["launches"] = [[l["kernel"], l["code"], l["count"], l["seconds"], l["bytes"]] for l in launches]
+            if libraries != "none":
+                values.update(self.chosen(name))
+                if not any(launch["library"] for launch in launches):
+                    return skipped("; ".join(sorted({why for _, why in values["own"]})) or "no call of a library", **values)
             known = self.visit.results.get(other, {}).get("hash") if other else None
             if known and known != values["hash"]:
                 return failed("other bits than " + other, **values)
             return values
 
         return Step("large/" + name, "large." + network, 25, run)
+
+    def launches(self, name, file):
+        """The times of a step's launches, which the logs keep."""
+        profile = file.read_text()
+        self.visit.log("kernel-times/%s.json" % name.replace("/", "."), profile)
+        return json.loads(profile)["launches"]
+
+    def chosen(self, name):
+        """Versions of libraries, and [call, why] of what our own kernels run in
+        their place, from the lock file."""
+        lock = self.lock(name)
+        text = lock.read_text() if lock.exists() else ""
+        self.visit.log("locks/%s.txt" % name.replace("/", "."), text)
+        return {"versions": dict(re.findall(r"(?m)^(cublaslt|cudnn) (.*)$", text)),
+                "own": [list(found) for found in re.findall(r"(?m)^algorithm (\S+) own (.*)$", text)]}
+
+    def variants(self):
+        """Contractions with other tiles, slices and buffers than shapes decide:
+        the time of each kernel."""
+        for network, x, target, batch, values, classes in self.of("large"):
+            feed = ["--random=%s:%s" % (x, values), "--random=%s:%s" % (target, classes)]
+            for folder in sorted((self.home / "steps" / network / "variants").glob("*/step.json")):
+                yield self.variant("%s/variants/%s" % (network, folder.parent.name), feed)
+
+    def variant(self, name, feed):
+        def run():
+            file = self.work / "kernel-times.json"
+            if file.exists():
+                file.unlink()
+            done = self.step(name, *feed, "--lr=0.001", "--kernel-times=%s" % file)
+            if done.code == TOO_SMALL:
+                return skipped("the device is too small: " + done.words())
+            if done.code:
+                return failed(self.why(name, done, *feed))
+            return {"launches": [[l["kernel"], l["code"], l["count"], l["seconds"], l["bytes"]] for l in self.launches(name, file)]}
+
+        return Step("variant/" + name, "variant." + name.split("/")[0], 15, run)
 
     def large(self, libraries, kinds):
         for network, x, target, batch, values, classes in self.of("large"):
@@ -399,8 +439,9 @@ class Checks:
             yield from self.golden_once(lambda network: network in FIRST)
             yield from self.golden_once(lambda network: network not in FIRST)
             yield from self.large("none", ["tf32", "0", "bf16"])
-            yield from self.large("all", ["tf32", "0"])
+            yield from self.large("auto", ["tf32", "0"])
             yield from self.torch_first()
+            yield from self.variants()
         elif name == "B":
             yield from self.torch_rest()
             yield from self.large("none", ["1", "min"])

@@ -19,6 +19,7 @@ llvm::Expected<CudaStep> ckopt::test::compileForCuda(CompileOptions options) {
   options.step.threads = 1;
   auto own = std::make_shared<CudaOptions>();
   own->sm = 90;
+  own->libraries = CudaLibraries::None;
   options.device.own = own;
   // For the kernels on the CPU: they run on few numbers.
   options.target.optLevel = 0;

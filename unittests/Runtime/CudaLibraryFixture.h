@@ -128,7 +128,7 @@ inline void referenceConv(const PrimitiveDesc &desc, const float *first,
           }
 }
 
-inline int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+inline int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// One call of the primitive: operands a and b, result c, 4 KiB of workspace.
 inline Manifest manifestOf(const PrimitiveDesc &desc) {

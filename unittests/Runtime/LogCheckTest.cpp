@@ -24,7 +24,7 @@ protected:
     return log();
   }
   std::string check(const std::string &text, bool pattern = false) {
-    return standin::checkLog(deviceManifest(), text, pattern, facts);
+    return standin::checkLog(deviceManifest(), text, pattern, {}, facts);
   }
   static std::string replaced(std::string text, const std::string &what,
                               const std::string &by) {
@@ -102,7 +102,7 @@ TEST_F(CudaLibrary, TheLogOfProductsInBatches) {
   EXPECT_EQ(count("first cublasLtMatmul"), 1);
   EXPECT_EQ(count("execute cublasLtMatmul"), 2 + 3 + 3);
   standin::LogFacts facts;
-  EXPECT_EQ(standin::checkLog(m, good, false, facts), "");
+  EXPECT_EQ(standin::checkLog(m, good, false, {}, facts), "");
   EXPECT_EQ(facts.runs, 2);
   EXPECT_EQ(facts.launches, 2 + 2);
   const std::string line = "execute cublasLtMatmul\n";
@@ -110,7 +110,7 @@ TEST_F(CudaLibrary, TheLogOfProductsInBatches) {
     ASSERT_NE(at, std::string::npos);
     std::string text = good;
     text.replace(at, line.size(), by);
-    std::string wrong = standin::checkLog(m, text, false, facts);
+    std::string wrong = standin::checkLog(m, text, false, {}, facts);
     EXPECT_NE(wrong.find(reason), std::string::npos) << wrong;
   };
   expect(good.rfind(line), "", "stops in the middle");

@@ -93,6 +93,17 @@ Manifest deviceSample() {
 // The blob's header: magic 8, version 4, reserved 4, size 8, checksum 8.
 constexpr size_t kHeader = 32;
 
+/// Lets the call be a library's, with the kernel of ours beside it.
+void leaveToLibrary(Manifest &m) {
+  m.primitives = {product()};
+  CallInfo &call = m.calls[0];
+  call.ownLaunches = {call.launches[0]};
+  LaunchInfo library;
+  library.primitive = 0;
+  library.pointers = {{64, 4}, {128, 4}, {192, 4}};
+  call.launches = {library};
+}
+
 /// Makes the checksum fit again, so that damage reaches the field checks.
 void restamp(std::vector<uint8_t> &blob) {
   if (blob.size() < kHeader)
@@ -138,6 +149,14 @@ TEST(Manifest, DeviceTableRoundTrip) {
   EXPECT_EQ(launch.pointers[1].offset, 4032);
   EXPECT_EQ(launch.scalars[0], -7);
   EXPECT_EQ(launch.scratchOffset, 4096);
+  leaveToLibrary(m);
+  m.calls[0].workspaceBytes = 64, m.calls[0].ownScratchBytes = 32;
+  blob = serialize(m);
+  ASSERT_TRUE(parse(blob.data(), blob.size(), back, error)) << error;
+  EXPECT_EQ(back.libraryPrimitive(back.calls[0]), 0);
+  ASSERT_EQ(back.calls[0].ownLaunches.size(), 1u);
+  EXPECT_EQ(back.calls[0].ownLaunches[0].kernel, 0);
+  EXPECT_EQ(back.calls[0].ownScratchBytes, 32);
 }
 
 TEST(Manifest, SaysWhatIsWrongWithADeviceTable) {
@@ -195,6 +214,23 @@ TEST(Manifest, SaysWhatIsWrongWithADeviceTable) {
        "not aligned"},
       {[](Manifest &m) { m.calls[0].launches[0].scratchOffset = 4160; },
        "scratch outside"},
+      {[](Manifest &m) { m.calls[0].ownLaunches = {m.calls[0].launches[0]}; },
+       "no launch of one"},
+      {[](Manifest &m) {
+         leaveToLibrary(m);
+         m.calls[0].ownLaunches = m.calls[0].launches;
+       },
+       "in its own place"},
+      {[](Manifest &m) {
+         leaveToLibrary(m);
+         m.calls[0].ownLaunches[0].kernel = 1;
+       },
+       "out of range"},
+      {[](Manifest &m) {
+         leaveToLibrary(m);
+         m.calls[0].ownScratchBytes = 1;
+       },
+       "beyond the workspace"},
   };
   for (const Case &c : cases) {
     Manifest m = deviceSample(), back;

@@ -20,8 +20,12 @@
 
 namespace ckopt {
 
-/// Every tensor of the arena starts at a multiple of so many bytes.
+/// Every tensor of the arena starts at a multiple of so many bytes, or of what
+/// attrs::kAlignment says.
 inline constexpr int64_t kArenaAlignment = 64;
+
+/// Returns the alignment of tensors and workspaces in the arena of a function.
+int64_t arenaAlignment(mlir::Operation *op);
 
 /// Bytes that a function needs and that a plan does not count.
 struct Uncounted {

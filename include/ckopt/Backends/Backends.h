@@ -17,15 +17,24 @@ const TargetInfo &cpuTarget();
 /// cuBLASLt and cuDNN.
 const TargetInfo &cudaTarget();
 
+/// Who runs products and convolutions on a GPU.
+enum class CudaLibraries {
+  None, ///< code of our own
+  Auto, ///< cuBLASLt and cuDNN where they are there and take the call, else
+        ///< ours
+  All,  ///< cuBLASLt and cuDNN alone
+};
+
 /// What target cuda alone has (DeviceOptions::own).
 struct CudaOptions final : TargetOptions {
   CudaOptions() : TargetOptions("cuda") {}
 
-  unsigned sm = 80;                      ///< least compute capability: 80, 90
-  bool libraries = false;                ///< contractions by cuBLASLt and cuDNN
+  unsigned sm = 80; ///< least compute capability: 80, 90
+  CudaLibraries libraries = CudaLibraries::Auto;
   int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
   int32_t multiprocessors = 0; ///< contractions are divided for so many; 0: by
                                ///< sm
+  std::string contractions;    ///< ContractionVariant::parse
   std::string rates;           ///< a100, h100, h200, l4 or a file; "": by sm
   std::string emulation;       ///< write the kernels as CPU code, for tests
   bool descending = false; ///< of that code: the last thread and block first

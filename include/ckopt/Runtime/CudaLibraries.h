@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The compiler decides which calls go to the libraries. A call that they cannot
-// run, or not in the workspace that the plan reserves, becomes a kernel of
-// ckopt's own, so that loading an artifact cannot fail for this reason.
+// The compiler decides which calls may go to the libraries. A call that they
+// cannot run on any device, or not in the workspace that the plan reserves,
+// becomes a kernel of ckopt's own. What a device's library refuses shows when a
+// step is loaded.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_RUNTIME_CUDALIBRARIES_H
@@ -19,6 +20,10 @@ namespace ckopt::runtime {
 /// descriptor in so many bytes on any device.
 CKRT_EXPORT std::string cudaLibraryRefuses(const PrimitiveDesc &desc,
                                            int64_t workspace);
+
+/// Returns the bytes of the operands and the result of a product or
+/// convolution.
+CKRT_EXPORT int64_t cudaLibraryTensorBytes(const PrimitiveDesc &desc);
 
 } // namespace ckopt::runtime
 

@@ -181,6 +181,12 @@ struct CallInfo {
   int64_t workspaceBytes = 0;
   std::vector<CallResult> results;
   std::vector<LaunchInfo> launches; ///< on a device, in order; else empty
+  /// Where `launches` is a library's (Manifest::libraryPrimitive): kernels of
+  /// our own that do the same, in order, for devices whose library is missing
+  /// or refuses the call. Empty: the artifact has none. Their scratch is the
+  /// first `ownScratchBytes` of the workspace.
+  std::vector<LaunchInfo> ownLaunches;
+  int64_t ownScratchBytes = 0;
 };
 
 struct Manifest {
@@ -201,6 +207,16 @@ struct Manifest {
   std::vector<PrimitiveDesc> primitives;
   std::vector<CallInfo> calls;
   std::vector<KernelInfo> kernels; ///< of target Cuda
+
+  /// Returns the primitive that cuBLASLt or cuDNN runs for a call on a device,
+  /// or -1; those of several ranks are none.
+  int32_t libraryPrimitive(const CallInfo &call) const {
+    int32_t first =
+        call.launches.empty() ? -1 : call.launches.front().primitive;
+    return first < 0 || isOfRanks(primitives[static_cast<size_t>(first)].kind)
+               ? -1
+               : first;
+  }
 };
 
 /// Serializes the manifest.

@@ -326,6 +326,17 @@ CKRT_EXPORT ckrt_status ckrt_device(ckrt_session *session,
  * thread. Since 8. */
 CKRT_EXPORT const char *ckrt_rank_devices(ckrt_session *session);
 
+/* Tells who runs each product and convolution that libraries may run, once for
+ * each distinct one (an index into the manifest's primitives): by_library != 0
+ * for cuBLASLt or cuDNN, with the algorithm; else our own kernel, with the
+ * reason. Fixed while the session is made, and written to the lock file.
+ * CKRT_INVALID_ARGUMENT on the CPU. Since 9. */
+typedef void (*ckrt_library_hook)(void *user, int64_t primitive, int by_library,
+                                  const char *what);
+CKRT_EXPORT ckrt_status ckrt_library_choices(ckrt_session *session,
+                                             ckrt_library_hook hook,
+                                             void *user);
+
 /* For code compiled with instrumentation (ckrt_call_done). check_finite: a
  * floating-point result with a NaN or infinity ends the step with
  * CKRT_NON_FINITE and the kernel's and source node's names. verify: results

@@ -25,6 +25,9 @@ struct MachineRates {
   double reductionStarts = 1; ///< kernels that a reduction is started as
   /// Work of attention's gradient, by that of its five products.
   double attentionGradient = 1;
+  /// Multiprocessors of a device, among which the blocks of a kernel are
+  /// shared; 0: unknown.
+  double multiprocessors = 0;
   double linkBandwidth = 4e9; ///< bytes a second, between two ranks
   double linkLatency = 2e-6;  ///< seconds of a message between two ranks
 };

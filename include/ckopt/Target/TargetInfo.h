@@ -37,6 +37,19 @@ class TargetInfo;
 // What is asked of a target
 //===----------------------------------------------------------------------===//
 
+/// Overrules what code of our own for contractions chooses by shape, for
+/// measurements; 0: by shape. What a kernel cannot have (shared memory, 16
+/// bytes at once) it does not get.
+struct ContractionVariant {
+  int64_t tile = 0;   ///< rows and columns of a block's tile: 64, 128
+  int64_t slice = 0;  ///< of k, in shared memory at once: 8, 16, 32
+  int64_t stages = 0; ///< buffers in shared memory: 1, 2
+  int64_t parts = 0;  ///< that k is cut into
+
+  /// From "tile=64,stages=1"; "" is all by shape.
+  static llvm::Expected<ContractionVariant> parse(llvm::StringRef text);
+};
+
 /// What decides the arithmetic and the code of kernels, as users write it.
 struct KernelSettings {
   std::string target = "cpu";           ///< a registered target's name
@@ -49,6 +62,11 @@ struct KernelSettings {
   /// Multiprocessors that contractions are divided for, on a device; 0: the
   /// target's default. The order of their sums depends on it.
   int32_t multiprocessors = 0;
+  /// Code of our own is made for what is left to libraries, too: it runs where
+  /// they refuse. Workspaces are then no larger than a call's tensors.
+  bool ownBesideLibraries = false;
+  /// ContractionVariant::parse.
+  std::string contractions;
   /// Whose rates plans weigh kernels by, as the target reads it; "": the
   /// target's.
   std::string deviceRates;
@@ -75,6 +93,8 @@ struct CodegenOptions {
   unsigned vectorBits = 512;
   int64_t libraryWorkspace = 0; ///< KernelSettings::libraryWorkspace
   int64_t multiprocessors = 1;  ///< KernelSettings::multiprocessors
+  bool ownBesideLibraries = false;
+  ContractionVariant contractions = {};
   /// Of contractions and convolutions of f32 whose kernels round operands;
   /// other types as they are.
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;

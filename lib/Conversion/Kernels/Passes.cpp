@@ -12,6 +12,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <cmath>
+
 namespace ckopt {
 #define GEN_PASS_DEF_ANNOTATEKERNELSPASS
 #define GEN_PASS_DEF_LOWERKERNELSPASS
@@ -42,8 +44,7 @@ FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
 LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code,
                           const TargetTraits &target) {
   unsigned tensors = kernel.getNumArguments() + kernel.getNumResults();
-  bool runs = !code.library &&
-              llvm::any_of(code.stages, [](auto &stage) { return stage.trip; });
+  bool runs = llvm::any_of(code.stages, [](auto &stage) { return stage.trip; });
   auto refuse = [&] {
     InFlightDiagnostic error = emitError(kernel.getLoc());
     setExitCode(error, ExitUnsupported);
@@ -67,6 +68,50 @@ LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code,
   return success();
 }
 
+/// Returns how many times as long blocks take as if they filled all
+/// multiprocessors: `resident` of them run on one at once, and each spends half
+/// of its time waiting, which others hide.
+double waveLoss(const ContractionShape &shape, double multiprocessors) {
+  double resident = double(shape.resident);
+  double perProcessor = double(shape.blocks) / multiprocessors;
+  double rounds = std::floor(perProcessor / resident);
+  double rest = std::ceil(perProcessor - rounds * resident);
+  double time = rounds * resident + (rest > 0 ? (rest + resident) / 2 : 0);
+  return time / perProcessor;
+}
+
+/// Returns the time of a contraction's products over that at the full rate: by
+/// tiles beyond the edges, blocks that do not fill the device, and what tiles
+/// load from the cache.
+double productTime(const KernelCode &code, const MachineRates &rates) {
+  const ContractionShape &shape = code.shape;
+  if (!(shape.products > 0) || !(rates.multiprocessors > 0))
+    return 1;
+  bool isMatMul = code.primitive.kind == runtime::PrimitiveKind::MatMul;
+  double rate = isMatMul ? rates.matmul : rates.conv;
+  if (code.primitive.dtype == DType::F16 || code.primitive.dtype == DType::BF16)
+    rate *= rates.halves;
+  double computing = 2 * shape.computed / rate *
+                     waveLoss(shape, rates.multiprocessors) / shape.share;
+  double loading =
+      rates.cacheBandwidth > 0 ? shape.tileBytes / rates.cacheBandwidth : 0;
+  // The cost model counts groups at a rate of their own.
+  double counted =
+      !isMatMul && code.primitive.conv.groups > 1 ? rates.depthwiseConv : rate;
+  return std::max(computing, loading) * counted / (2 * shape.products);
+}
+
+/// Writes to a kernel what its code costs beside its operations and bytes.
+void describeCost(func::FuncOp kernel, const KernelCode &code,
+                  const MachineRates &rates) {
+  Builder builder(kernel.getContext());
+  int64_t launches =
+      llvm::count_if(code.stages, [](auto &stage) { return stage.trip > 0; });
+  kernel->setAttr(attrs::kLaunches, builder.getI64IntegerAttr(launches));
+  if (double time = productTime(code, rates); time != 1)
+    kernel->setAttr(attrs::kProductTime, builder.getF64FloatAttr(time));
+}
+
 struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
   using AnnotateKernelsPassBase::AnnotateKernelsPassBase;
 
@@ -78,6 +123,8 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
     settings.vectorBits = vectorBits;
     settings.libraryWorkspace = libraryWorkspace;
     settings.multiprocessors = multiprocessors;
+    settings.ownBesideLibraries = ownBesideLibraries;
+    settings.contractions = contractions;
     settings.matmulPrecision = matmulPrecision;
     settings.cpuClass = cpuClass;
     settings.libraryTable = libraryTable;
@@ -87,6 +134,12 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
       return signalPassFailure();
     getOperation()->setAttr(kTargetAttr,
                             StringAttr::get(&getContext(), target));
+    const TargetTraits &traits = options->target->traits;
+    if (traits.arenaAlignment > 64)
+      getOperation()->setAttr(
+          attrs::kAlignment,
+          Builder(&getContext()).getI64IntegerAttr(traits.arenaAlignment));
+    MachineRates weighed;
     if (!deviceRates.empty()) {
       settings.deviceRates = deviceRates;
       llvm::Expected<MachineRates> rates = options->target->rates(settings);
@@ -95,6 +148,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
         return signalPassFailure();
       }
       getOperation()->setAttr(kRatesAttr, ratesAttr(&getContext(), *rates));
+      weighed = *rates;
     }
     llvm::MapVector<Operation *, KernelCode> codes;
     bool failedAny = false;
@@ -108,6 +162,8 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
         failedAny = true;
       } else {
         codes[kernel] = *code;
+        if (traits.form == StageForm::Blocks)
+          describeCost(kernel, *code, weighed);
       }
     }
     if (failedAny)

@@ -103,12 +103,15 @@ LogicalResult DeviceLowering::emitKernels() {
         lowered.manifest.primitives.push_back(code->primitive);
       }
       if (codegen.libraryWorkspace && !code->library && !ofRanks &&
-          !code->primitiveArgs.empty())
+          !codegen.ownBesideLibraries && !code->primitiveArgs.empty())
         lowered.refusedPrimitives.push_back(
             {name.str(), runtime::describe(code->primitive),
              codegen.target->chooseLibrary(code->primitive, codegen).reason});
       KernelWork work = kernelWork(kernel);
       double products = work.matmul + work.conv + work.depthwiseConv;
+      // Rates are told of the products that the result needs.
+      if (auto time = kernel->getAttrOfType<FloatAttr>(attrs::kProductTime))
+        products /= time.getValueAsDouble();
       lowered.work.push_back(
           {name.str(),
            code->primitiveArgs.empty() ? ""
@@ -195,6 +198,7 @@ LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
       code.library || ofRanks ? primitives.lookup(call.getCallee()) : -1;
   runtime::CallInfo &info =
       recorder.add(call, primitive, function, lowered.manifest);
+  std::vector<runtime::LaunchInfo> *into = &info.launches;
   if (code.library) {
     runtime::LaunchInfo launch;
     launch.primitive = primitive;
@@ -202,7 +206,8 @@ LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
       launch.pointers.push_back(pointers[argument]);
     launch.scratchOffset = info.workspaceOffset;
     info.launches.push_back(std::move(launch));
-    return success();
+    info.ownScratchBytes = code.ownScratchBytes;
+    into = &info.ownLaunches;
   }
   if (ofRanks) {
     addRankLaunches(code, primitive, pointers, info);
@@ -222,7 +227,7 @@ LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
              << launch.scalars.size() << " scalars to a kernel that reads "
              << wanted;
     launch.scratchOffset = info.workspaceOffset;
-    info.launches.push_back(std::move(launch));
+    into->push_back(std::move(launch));
   }
   return success();
 }

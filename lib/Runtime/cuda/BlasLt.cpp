@@ -113,9 +113,10 @@ int computeOf(const PrimitiveDesc &desc) {
 class LtKernel final : public LibraryKernel {
 public:
   LtKernel(const LtEntries &lt, void *handle, const PrimitiveDesc &desc,
-           const Product &product, int64_t workspace)
-      : lt(lt), handle(handle), product(product), workspace(workspace),
-        isF64(desc.dtype == DType::F64), elementBytes(dtypeSize(desc.dtype)) {}
+           const Product &product, const Room &room)
+      : lt(lt), handle(handle), product(product), workspace(room.workspace),
+        arenaAlignment(room.alignment), isF64(desc.dtype == DType::F64),
+        elementBytes(dtypeSize(desc.dtype)) {}
   ~LtKernel() override;
   /// Makes the descriptors; returns the library's status.
   int describe(const PrimitiveDesc &primitive);
@@ -132,7 +133,7 @@ private:
   const LtEntries &lt;
   void *handle;
   Product product;
-  int64_t workspace;
+  int64_t workspace, arenaAlignment;
   bool isF64;
   int64_t elementBytes;
   void *desc = nullptr, *layouts[3] = {nullptr, nullptr, nullptr};
@@ -150,7 +151,7 @@ public:
     return std::to_string(lt.getVersion());
   }
   std::unique_ptr<LibraryKernel> make(const PrimitiveDesc &desc,
-                                      int64_t workspace, std::string &algorithm,
+                                      const Room &room, std::string &algorithm,
                                       std::string &error) override;
 
 private:
@@ -204,7 +205,7 @@ int LtKernel::describe(const PrimitiveDesc &primitive) {
 }
 
 int64_t LtKernel::alignment() const {
-  int64_t bits = 64; // alignment of offsets in the arena
+  int64_t bits = arenaAlignment; // of all three, before steps over a batch
   if (product.outer > 1)
     for (const Operand *o : {&product.first, &product.second, &product.result})
       bits |= o->batch[0] * elementBytes;
@@ -279,15 +280,24 @@ bool LtKernel::enqueue(const Places &places, Stream stream,
   return true;
 }
 
+static void *openBlasLtFile(std::string &error) {
+  return openFirst("CKOPT_CUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"},
+                   error);
+}
+
+bool ckopt::runtime::cuda::isBlasLtHere() {
+  std::string error;
+  return openBlasLtFile(error) != nullptr;
+}
+
 bool BlasLt::open(std::string &error) {
-  void *library = openFirst("CKOPT_CUBLASLT",
-                            {"libcublasLt.so.13", "libcublasLt.so.12"}, error);
+  void *library = openBlasLtFile(error);
   if (!library)
     return false;
 #define CKOPT_ENTRY(member, symbol, result, parameters)                        \
   lt.member = reinterpret_cast<decltype(lt.member)>(dlsym(library, #symbol));  \
   if (!lt.member) {                                                            \
-    error = "libcublasLt has no entry " #symbol;                               \
+    error = "not usable: libcublasLt has no entry " #symbol;                   \
     return false;                                                              \
   }
 #include "BlasLtEntries.def"
@@ -295,7 +305,7 @@ bool BlasLt::open(std::string &error) {
   int status = lt.create(&handle);
   if (status != 0) {
     handle = nullptr;
-    error = "cuBLASLt does not start: status " + std::to_string(status);
+    error = "not usable: it does not start: status " + std::to_string(status);
   }
   return status == 0;
 }
@@ -305,7 +315,7 @@ std::string ckopt::runtime::cuda::blasLtRefuses(const MatMulDesc &desc) {
 }
 
 std::unique_ptr<LibraryKernel> BlasLt::make(const PrimitiveDesc &desc,
-                                            int64_t workspace,
+                                            const Room &room,
                                             std::string &algorithm,
                                             std::string &error) {
   std::optional<Product> product = arrange(desc.matmul);
@@ -313,8 +323,7 @@ std::unique_ptr<LibraryKernel> BlasLt::make(const PrimitiveDesc &desc,
     error = blasLtRefuses(desc.matmul);
     return nullptr;
   }
-  auto kernel =
-      std::make_unique<LtKernel>(lt, handle, desc, *product, workspace);
+  auto kernel = std::make_unique<LtKernel>(lt, handle, desc, *product, room);
   int status = kernel->describe(desc);
   if (status == 0 && algorithm.empty()) {
     LtResult chosen = {};
@@ -330,8 +339,9 @@ std::unique_ptr<LibraryKernel> BlasLt::make(const PrimitiveDesc &desc,
   }
   if (status == 0)
     return kernel;
-  error = "cuBLASLt has no algorithm for it in " + std::to_string(workspace) +
-          " bytes of workspace (status " + statusText(status, lt.words) +
+  error = "cuBLASLt has no algorithm for it in " +
+          std::to_string(room.workspace) + " bytes of workspace (status " +
+          statusText(status, lt.words) +
           "; a larger --cuda-workspace may help)";
   return nullptr;
 }

@@ -56,10 +56,12 @@ ckrt_status CudaBackend::chooseDevice() {
 
 ckrt_status CudaBackend::create() {
   ckrt_status status = chooseDevice();
+  if (status == CKRT_OK)
+    status = readLock();
   if (status != CKRT_OK)
     return status;
   engine = Engine::create(program, options.device,
-                          hasPattern() ? kTailBytes : 0, lockPath, status);
+                          hasPattern() ? kTailBytes : 0, lock, status);
   if (!engine)
     return status;
   Current current(engine->driver(), engine->context());
@@ -68,6 +70,8 @@ ckrt_status CudaBackend::create() {
     status = runLibrariesOnce(/*ofRanks=*/false);
   if (status == CKRT_OK)
     status = runLibrariesOnce(/*ofRanks=*/true);
+  if (status == CKRT_OK)
+    status = writeLock();
   if (status == CKRT_OK && !options.one_by_one)
     status = captureAll();
   if (status == CKRT_OK && hasPattern()) {
@@ -75,6 +79,27 @@ ckrt_status CudaBackend::create() {
     status = fillSegment(segments.front());
   }
   return status;
+}
+
+/// Without calls of libraries there is nothing to fix.
+ckrt_status CudaBackend::readLock() {
+  std::string error;
+  bool needed = Libraries(program.manifest, lock).hasCalls();
+  return !needed || lock.read(lockPath, error) ? CKRT_OK
+                                               : fail(CKRT_LOCK, error);
+}
+
+ckrt_status CudaBackend::writeLock() {
+  std::string error;
+  switch (lock.write(error)) {
+  case LockFile::Written::Yes:
+    return CKRT_OK;
+  case LockFile::Written::Differs:
+    return fail(CKRT_LOCK, error);
+  case LockFile::Written::No:
+    break;
+  }
+  return fail(CKRT_IO, error);
 }
 
 ckrt_status CudaBackend::makeStreams() {
@@ -316,6 +341,13 @@ ckrt_status CudaBackend::deviceReport(ckrt_device_report &report) {
   Current current(engine->driver(), engine->context());
   report = engine->report;
   report.context_bytes = engine->contextBytes();
+  return CKRT_OK;
+}
+
+ckrt_status CudaBackend::libraryChoices(ckrt_library_hook hook, void *user) {
+  if (!engine)
+    return repeatFailure();
+  engine->whoRunsWhat().tell(hook, user);
   return CKRT_OK;
 }
 

@@ -41,6 +41,7 @@ public:
   ckrt_status deviceReport(ckrt_device_report &report) override;
   ckrt_status timeLaunches(size_t function,
                            const LaunchTiming &timing) override;
+  ckrt_status libraryChoices(ckrt_library_hook hook, void *user) override;
 
 private:
   // In CudaBackend.cpp: construction, copies, checks.
@@ -60,6 +61,10 @@ private:
   // In CudaSteps.cpp: graphs, single calls, failing kernels.
   bool isOfRanks(const LaunchInfo &launch) const;
   ckrt_status runLibrariesOnce(bool ofRanks);
+  ckrt_status refused(const LaunchInfo &launch, const CallInfo &call,
+                      Result result);
+  ckrt_status readLock();
+  ckrt_status writeLock();
   ckrt_status captureAll();
   Result capture(size_t function, Graph &graph, std::string &what);
   ckrt_status replay(size_t function);
@@ -74,6 +79,7 @@ private:
   ckrt_program &program;
   ckrt_session_options options;
   std::string lockPath;
+  LockFile lock;
   std::unique_ptr<Engine> engine; ///< null once the session is broken
   std::unique_ptr<Staging> staging;
   Stream stepStream = nullptr, copyStream = nullptr;

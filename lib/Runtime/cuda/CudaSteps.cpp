@@ -26,10 +26,11 @@ using namespace ckopt::runtime::cuda;
 /// Calls fn(call index, launch) for each launch of a function, in order, until
 /// it returns false.
 template <typename Fn>
-static void forEachLaunch(const Manifest &m, size_t function, Fn fn) {
+static void forEachLaunch(const Engine &engine, const Manifest &m,
+                          size_t function, Fn fn) {
   for (size_t c = 0; c < m.calls.size(); ++c)
     if (static_cast<size_t>(m.calls[c].function) == function)
-      for (const LaunchInfo &launch : m.calls[c].launches)
+      for (const LaunchInfo &launch : engine.launchesOf(m.calls[c]))
         if (!fn(c, launch))
           return;
 }
@@ -54,32 +55,45 @@ bool CudaBackend::isOfRanks(const LaunchInfo &launch) const {
                  .kind);
 }
 
+/// Returns the failure of a library's first launch.
+ckrt_status CudaBackend::refused(const LaunchInfo &launch, const CallInfo &call,
+                                 Result result) {
+  ckrt_status status =
+      engine->failed("cannot launch " + describe(launch, call), result);
+  std::string text = ckrt_last_error();
+  if (engine->whoRunsWhat().isPinned(launch.primitive)) {
+    status = CKRT_LOCK;
+    text += "; the lock file has this algorithm: remove " + lockPath +
+            " to choose again";
+  }
+  // A library does not report that memory for its code was missing.
+  int64_t left = engine->freeBytes();
+  return fail(status, left < 0 ? text
+                               : text + " (" + std::to_string(left) +
+                                     " bytes of the device are free)");
+}
+
 /// Runs each primitive once without capturing it: the first call of an
 /// algorithm may load kernels and allocate, which can end a capture, and this
 /// memory counts as the library's, not the graph's. The arena holds no values
-/// yet, so nothing is overwritten.
+/// yet, so nothing is overwritten. What a library refuses here is left to
+/// kernels of our own, where there are any.
 ckrt_status CudaBackend::runLibrariesOnce(bool ofRanks) {
   const Manifest &m = program.manifest;
   // An op of several ranks runs once for each of its phases, on all ranks.
   std::set<std::pair<int32_t, int64_t>> ran;
   int64_t before = engine->freeBytes();
   for (const CallInfo &call : m.calls)
-    for (const LaunchInfo &launch : call.launches) {
+    for (const LaunchInfo &launch : engine->launchesOf(call)) {
       if (launch.primitive < 0 || isOfRanks(launch) != ofRanks ||
           !ran.insert({launch.primitive, ofRanks ? launch.scalars[0] : 0})
                .second)
         continue;
       Result result = engine->launch(launch, stepStream);
-      if (result != kSuccess) {
-        ckrt_status status =
-            engine->failed("cannot launch " + describe(launch, call), result);
-        // A library does not report that memory for its code was missing.
-        int64_t left = engine->freeBytes();
-        return left < 0 ? status
-                        : fail(status, std::string(ckrt_last_error()) + " (" +
-                                           std::to_string(left) +
-                                           " bytes of the device are free)");
-      }
+      if (result == kLibraryFailed && engine->giveUp(launch))
+        break; // the list is another one now
+      if (result != kSuccess)
+        return refused(launch, call, result);
       result = engine->wait(stepStream);
       if (result != kSuccess)
         return engine->failed(describe(launch, call), result);
@@ -98,13 +112,14 @@ Result CudaBackend::capture(size_t function, Graph &graph, std::string &what) {
   Result result = cuda.streamBeginCapture(stepStream, kCaptureModeRelaxed);
   if (result != kSuccess)
     return result;
-  forEachLaunch(
-      program.manifest, function, [&](size_t c, const LaunchInfo &launch) {
-        result = engine->launch(launch, stepStream);
-        if (result != kSuccess)
-          what = "cannot launch " + describe(launch, program.manifest.calls[c]);
-        return result == kSuccess;
-      });
+  forEachLaunch(*engine, program.manifest, function,
+                [&](size_t c, const LaunchInfo &launch) {
+                  result = engine->launch(launch, stepStream);
+                  if (result != kSuccess)
+                    what = "cannot launch " +
+                           describe(launch, program.manifest.calls[c]);
+                  return result == kSuccess;
+                });
   // End the capture even if a launch was refused.
   Result ended = cuda.streamEndCapture(stepStream, &graph);
   return result == kSuccess ? ended : result;
@@ -117,7 +132,7 @@ ckrt_status CudaBackend::captureAll() {
   graphs.assign(m.functions.size(), nullptr);
   for (size_t f = 0; f < m.functions.size(); ++f) {
     bool empty = true;
-    forEachLaunch(m, f, [&](size_t, const LaunchInfo &) {
+    forEachLaunch(*engine, m, f, [&](size_t, const LaunchInfo &) {
       empty = false;
       return false;
     });
@@ -192,7 +207,7 @@ ckrt_status CudaBackend::runOneByOne(size_t function, CallChecker &checker) {
     const CallInfo &call = m.calls[c];
     if (static_cast<size_t>(call.function) != function)
       continue;
-    for (const LaunchInfo &launch : call.launches) {
+    for (const LaunchInfo &launch : engine->launchesOf(call)) {
       result = engine->launch(launch, stepStream);
       if (result == kSuccess)
         result = engine->wait(stepStream);
@@ -268,7 +283,7 @@ std::string CudaBackend::findFailingKernel() {
     return advice;
   release(); // there may not be memory for two arenas
   ckrt_status status = CKRT_OK;
-  auto searcher = Engine::create(program, options.device, 0, lockPath, status);
+  auto searcher = Engine::create(program, options.device, 0, lock, status);
   if (!searcher)
     return advice;
   const Driver &cuda = searcher->driver();
@@ -278,7 +293,7 @@ std::string CudaBackend::findFailingKernel() {
     return advice;
   std::string found;
   if (fillForSearch(*searcher, kept, stream))
-    forEachLaunch(m, static_cast<size_t>(lastFunction),
+    forEachLaunch(*searcher, m, static_cast<size_t>(lastFunction),
                   [&](size_t c, const LaunchInfo &launch) {
                     Result result = searcher->launch(launch, stream);
                     if (result == kSuccess)

@@ -106,8 +106,9 @@ ckrt_status CudaBackend::timeLaunches(size_t function,
   for (size_t c = 0; c < m.calls.size() && result == kSuccess; ++c) {
     if (static_cast<size_t>(m.calls[c].function) != function)
       continue;
-    for (size_t i = 0; i < m.calls[c].launches.size(); ++i) {
-      const LaunchInfo &launch = m.calls[c].launches[i];
+    const std::vector<LaunchInfo> &launches = engine->launchesOf(m.calls[c]);
+    for (size_t i = 0; i < launches.size(); ++i) {
+      const LaunchInfo &launch = launches[i];
       auto [at, isNew] = known.insert({timingKey(launch), 0.0});
       if (isNew)
         result = timeOne(launch, timing, at->second);

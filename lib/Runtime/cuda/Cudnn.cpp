@@ -114,7 +114,7 @@ public:
     return std::to_string(dnn.getVersion());
   }
   std::unique_ptr<LibraryKernel> make(const PrimitiveDesc &desc,
-                                      int64_t workspace, std::string &algorithm,
+                                      const Room &room, std::string &algorithm,
                                       std::string &error) override;
 
 private:
@@ -393,15 +393,24 @@ bool DnnKernel::enqueue(const Places &places, Stream stream,
   return status == 0;
 }
 
+static void *openCudnnFile(std::string &error) {
+  return openFirst("CKOPT_CUDNN", {"libcudnn.so.9"}, error);
+}
+
+bool ckopt::runtime::cuda::isCudnnHere() {
+  std::string error;
+  return openCudnnFile(error) != nullptr;
+}
+
 bool Cudnn::open(std::string &error) {
-  void *library = openFirst("CKOPT_CUDNN", {"libcudnn.so.9"}, error);
+  void *library = openCudnnFile(error);
   if (!library)
     return false;
 #define CKOPT_ENTRY(member, symbol, result, parameters)                        \
   dnn.member =                                                                 \
       reinterpret_cast<decltype(dnn.member)>(dlsym(library, #symbol));         \
   if (!dnn.member) {                                                           \
-    error = "libcudnn has no entry " #symbol;                                  \
+    error = "not usable: libcudnn has no entry " #symbol;                      \
     return false;                                                              \
   }
 #include "CudnnEntries.def"
@@ -409,7 +418,7 @@ bool Cudnn::open(std::string &error) {
   int status = dnn.create(&handle);
   if (status != 0) {
     handle = nullptr;
-    error = "cuDNN does not start: status " + std::to_string(status);
+    error = "not usable: it does not start: status " + std::to_string(status);
   }
   return status == 0;
 }
@@ -444,10 +453,10 @@ std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc,
 }
 
 std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
-                                           int64_t workspace,
+                                           const Room &room,
                                            std::string &algorithm,
                                            std::string &error) {
-  auto kernel = std::make_unique<DnnKernel>(dnn, handle, desc, workspace);
+  auto kernel = std::make_unique<DnnKernel>(dnn, handle, desc, room.workspace);
   int status = kernel->describe(error);
   if (status == 0 && algorithm.empty()) {
     status = kernel->choose();
@@ -459,7 +468,7 @@ std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
     return kernel;
   if (error.empty())
     error = "cuDNN has no deterministic algorithm for it in " +
-            std::to_string(workspace - bytesOfCopiedWeights(desc)) +
+            std::to_string(room.workspace - bytesOfCopiedWeights(desc)) +
             " bytes of workspace (status " + statusText(status, dnn.words) +
             "; a larger --cuda-workspace may help)";
   return nullptr;

@@ -237,17 +237,8 @@ int64_t Engine::contextBytes() const {
   return bytes;
 }
 
-static bool usesLibraries(const Manifest &manifest) {
-  for (const CallInfo &call : manifest.calls)
-    for (const LaunchInfo &launch : call.launches)
-      if (launch.primitive >= 0)
-        return true;
-  return false;
-}
-
 std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
-                                       int64_t tail,
-                                       const std::string &lockPath,
+                                       int64_t tail, LockFile &lock,
                                        ckrt_status &status) {
   std::string error;
   bool tooOld = false;
@@ -266,7 +257,13 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   Context made = nullptr, popped = nullptr;
   // CUDA's libraries have the runtime inside, which is made for the primary
   // context of a device; without them one of our own ends with its failures.
-  engine->isPrimary = usesLibraries(program.manifest);
+  engine->libraries = std::make_unique<Libraries>(program.manifest, lock);
+  engine->isPrimary = engine->libraries->areUsed() ||
+                      std::any_of(program.manifest.primitives.begin(),
+                                  program.manifest.primitives.end(),
+                                  [](const PrimitiveDesc &primitive) {
+                                    return isOfRanks(primitive.kind);
+                                  });
   Result result = engine->isPrimary
                       ? driver->primaryRetain(&made, engine->device)
                       : driver->ctxCreate(&made, 0, engine->device);
@@ -296,10 +293,8 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   }
   engine->report.total_bytes = static_cast<int64_t>(total);
   engine->report.used_bytes = static_cast<int64_t>(total - available);
-  engine->libraries = std::make_unique<Libraries>();
   int64_t before = engine->freeBytes();
-  status =
-      engine->libraries->create(program.manifest, lockPath, engine->report);
+  status = engine->libraries->create(engine->report);
   engine->report.library_bytes = engine->taken(before);
   if (status == CKRT_OK)
     status = Collectives::create(program.manifest, *driver, engine->report,

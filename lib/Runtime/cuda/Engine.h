@@ -54,10 +54,10 @@ public:
   /// Opens device `ordinal`, compiles the program's code for it and allocates
   /// its arena with `tail` bytes after it. On failure returns null with a
   /// status, and frees everything.
+  /// `lock` was read, and lives as long as the engine.
   static std::unique_ptr<Engine> create(const ckrt_program &program,
                                         int ordinal, int64_t tail,
-                                        const std::string &lockPath,
-                                        ckrt_status &status);
+                                        LockFile &lock, ckrt_status &status);
   ~Engine();
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
@@ -73,6 +73,16 @@ public:
   int64_t arenaBytes() const { return used; }
   int64_t allBytes() const { return used + tail; }
 
+  /// Returns the launches that do the call's work here.
+  const std::vector<LaunchInfo> &launchesOf(const CallInfo &call) const {
+    return libraries->launchesOf(call);
+  }
+  /// Leaves a library's launch that it refused to kernels of our own; false if
+  /// that is not possible.
+  bool giveUp(const LaunchInfo &launch) {
+    return libraries->giveUp(launch.primitive, libraryError);
+  }
+  const Libraries &whoRunsWhat() const { return *libraries; }
   /// Puts one launch into the stream. The context must be current.
   Result launch(const LaunchInfo &launch, Stream stream);
 

@@ -31,9 +31,8 @@ void *ckopt::runtime::cuda::openFirst(const char *variable,
     }
   }
   const char *reason = dlerror();
-  error = "the artifact needs a library of CUDA's that is not here (" + tried +
-          ": " + (reason ? reason : "unknown reason") +
-          "): install it, or compile with --cuda-libs=none";
+  error =
+      "not here (" + tried + ": " + (reason ? reason : "unknown reason") + ")";
   return nullptr;
 }
 
@@ -101,90 +100,166 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc,
              : reason;
 }
 
-/// Returns all parameters that decide an algorithm, without spaces.
-static std::string keyOf(const PrimitiveDesc &desc, int64_t workspace) {
-  std::string key = describe(desc);
-  auto add = [&](std::initializer_list<int64_t> values) {
-    for (int64_t value : values)
-      key += "_" + std::to_string(value);
-  };
-  const MatMulDesc &m = desc.matmul;
-  if (desc.kind == PrimitiveKind::MatMul)
-    add({m.aBatch[0], m.aBatch[1], m.aRow, m.aCol, m.bBatch[0], m.bBatch[1],
-         m.bRow, m.bCol, m.cBatch[0], m.cBatch[1], m.cRow, m.cCol});
-  else
-    for (int64_t d = 0; d < desc.conv.rank; ++d)
-      add({desc.conv.padsLo[d], desc.conv.padsHi[d], desc.conv.dilations[d]});
-  add({workspace});
-  std::replace(key.begin(), key.end(), ' ', '_');
-  return key;
+int64_t ckopt::runtime::cudaLibraryTensorBytes(const PrimitiveDesc &desc) {
+  int64_t elements = 0;
+  if (desc.kind == PrimitiveKind::MatMul) {
+    const MatMulDesc &m = desc.matmul;
+    elements = m.batch[0] * m.batch[1] * (m.m * m.k + m.k * m.n + m.m * m.n);
+  } else {
+    const ConvDesc &c = desc.conv;
+    int64_t x = c.batch * c.inChannels, y = c.batch * c.outChannels;
+    int64_t w = c.outChannels * c.inChannels / std::max<int64_t>(c.groups, 1);
+    for (int64_t d = 0; d < c.rank; ++d)
+      x *= c.in[d], y *= c.out[d], w *= c.kernel[d];
+    elements = x + w + y;
+  }
+  return elements * dtypeSize(desc.dtype);
 }
 
-ckrt_status Libraries::makeKernel(const Manifest &manifest, size_t primitive,
-                                  int64_t workspace) {
-  const PrimitiveDesc &desc = manifest.primitives[primitive];
-  bool isMatMul = desc.kind == PrimitiveKind::MatMul;
-  std::unique_ptr<Library> &library = isMatMul ? blas : dnn;
-  std::string error;
-  if (!library) {
-    library = isMatMul ? openBlasLt(error) : openCudnn(error);
-    if (!library)
-      return fail(CKRT_NO_LIBRARY, error);
-    if (!lock.fact(isMatMul ? "cublaslt" : "cudnn", library->version(), error))
-      return fail(CKRT_LOCK, error);
+//===----------------------------------------------------------------------===//
+// Who runs what
+//===----------------------------------------------------------------------===//
+
+static bool isMatMul(const PrimitiveDesc &desc) {
+  return desc.kind == PrimitiveKind::MatMul;
+}
+
+Libraries::Libraries(const Manifest &manifest, LockFile &lock)
+    : manifest(manifest), lock(lock), uses(manifest.primitives.size()) {
+  for (const CallInfo &call : manifest.calls)
+    if (int32_t primitive = manifest.libraryPrimitive(call); primitive >= 0) {
+      Use &use = uses[static_cast<size_t>(primitive)];
+      for (const LaunchPointer &pointer : call.launches.front().pointers)
+        use.align(pointer.offset);
+      use.align(call.launches.front().scratchOffset);
+      use.hasOwn =
+          (use.hasOwn || use.workspace < 0) && !call.ownLaunches.empty();
+      use.workspace = use.workspace < 0
+                          ? call.workspaceBytes
+                          : std::min(use.workspace, call.workspaceBytes);
+    }
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (uses[i].workspace >= 0)
+      uses[i].key = lockKey(manifest.primitives[i], uses[i].workspace);
+}
+
+bool Libraries::areUsed() const {
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const Use &use = uses[i];
+    std::string known = use.workspace < 0 ? "" : lock.algorithm(use.key);
+    if (use.workspace < 0 || isOwnKernel(known))
+      continue;
+    if (!use.hasOwn || !known.empty() ||
+        (isMatMul(manifest.primitives[i]) ? isBlasLtHere() : isCudnnHere()))
+      return true;
   }
-  std::string key = keyOf(desc, workspace);
-  std::string known = lock.algorithm(key), algorithm = known;
-  kernels[primitive] = library->make(desc, workspace, algorithm, error);
-  if (!kernels[primitive] && !known.empty())
-    return fail(CKRT_LOCK, "the algorithm that the lock file has for " +
-                               describe(desc) + " cannot run here: " + error);
-  if (!kernels[primitive])
-    return fail(CKRT_NO_LIBRARY, describe(desc) + ": " + error +
-                                     "; compile with --cuda-libs=none");
-  lock.setAlgorithm(key, algorithm);
+  return false;
+}
+
+/// Gives the library's place to our own kernel.
+void Libraries::takeOwn(Use &use, const std::string &why) {
+  use.kernel.reset();
+  use.what = why;
+  lock.setAlgorithm(use.key, ownKernel(why));
+}
+
+ckrt_status Libraries::open(const PrimitiveDesc &desc, Library *&library,
+                            std::string &why) {
+  library = nullptr;
+  Opened &opened = isMatMul(desc) ? blas : dnn;
+  if (!opened.library && opened.why.empty())
+    opened.library =
+        isMatMul(desc) ? openBlasLt(opened.why) : openCudnn(opened.why);
+  why = opened.why;
+  if (!opened.library)
+    return CKRT_OK;
+  std::string error;
+  if (!lock.fact(isMatMul(desc) ? "cublaslt" : "cudnn",
+                 opened.library->version(), error))
+    return fail(CKRT_LOCK, error);
+  library = opened.library.get();
   return CKRT_OK;
 }
 
-ckrt_status Libraries::create(const Manifest &manifest,
-                              const std::string &lockPath,
-                              const ckrt_device_report &device) {
-  // The least workspace of all launches of a primitive, or -1 if it has none.
-  std::vector<int64_t> workspaces(manifest.primitives.size(), -1);
-  for (const CallInfo &call : manifest.calls)
-    for (const LaunchInfo &launch : call.launches)
-      if (launch.primitive >= 0 &&
-          !isOfRanks(manifest.primitives[static_cast<size_t>(launch.primitive)]
-                         .kind)) {
-        int64_t &least = workspaces[static_cast<size_t>(launch.primitive)];
-        least = least < 0 ? call.workspaceBytes
-                          : std::min(least, call.workspaceBytes);
-      }
-  if (std::all_of(workspaces.begin(), workspaces.end(),
-                  [](int64_t bytes) { return bytes < 0; }))
+ckrt_status Libraries::makeKernel(size_t primitive) {
+  const PrimitiveDesc &desc = manifest.primitives[primitive];
+  Use &use = uses[primitive];
+  std::string known = lock.algorithm(use.key), algorithm = known, error;
+  if (isOwnKernel(known)) {
+    use.what = known.substr(std::min(known.size(), known.find(' ') + 1));
+    return use.hasOwn
+               ? CKRT_OK
+               : fail(CKRT_LOCK, "the lock file has our own kernel for " +
+                                     describe(desc) +
+                                     ", which is not in an "
+                                     "artifact of --cuda-libs=all");
+  }
+  use.isPinned = !known.empty();
+  const std::string name = isMatMul(desc) ? "cuBLASLt" : "cuDNN";
+  Library *library = nullptr;
+  if (ckrt_status status = open(desc, library, error))
+    return status;
+  if (library)
+    use.kernel =
+        library->make(desc, {use.workspace, use.alignment}, algorithm, error);
+  if (use.kernel) {
+    use.what = algorithm;
+    lock.setAlgorithm(use.key, algorithm);
     return CKRT_OK;
+  }
+  if (use.isPinned)
+    return library
+               ? fail(CKRT_LOCK, "the algorithm that the lock file has for " +
+                                     describe(desc) +
+                                     " cannot run here: " + error)
+               : fail(CKRT_NO_LIBRARY, "the lock file has an algorithm for " +
+                                           describe(desc) + " of " + name +
+                                           ", which is " + error);
+  if (use.hasOwn) {
+    takeOwn(use, library ? error : name + " is " + error);
+    return CKRT_OK;
+  }
+  return fail(CKRT_NO_LIBRARY,
+              library
+                  ? describe(desc) + ": " + error +
+                        "; compile with --cuda-libs=auto or none"
+                  : "the artifact needs a library of CUDA's that is " + error +
+                        ": install it, or compile with --cuda-libs=auto "
+                        "or --cuda-libs=none");
+}
+
+ckrt_status Libraries::create(const ckrt_device_report &device) {
   std::string error;
-  if (!lock.read(lockPath, error))
-    return fail(CKRT_LOCK, error);
   for (const auto &[name, value] :
        {std::pair<std::string, std::string>("device", device.name),
         {"compute_capability", std::to_string(device.compute_capability)},
         {"multiprocessors", std::to_string(device.multiprocessors)},
         {"driver", std::to_string(device.driver_version)}})
-    if (!lock.fact(name, value, error))
+    if (hasCalls() && !lock.fact(name, value, error))
       return fail(CKRT_LOCK, error);
-  kernels.resize(workspaces.size());
-  for (size_t i = 0; i < workspaces.size(); ++i)
-    if (workspaces[i] >= 0)
-      if (ckrt_status status = makeKernel(manifest, i, workspaces[i]))
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (uses[i].workspace >= 0)
+      if (ckrt_status status = makeKernel(i))
         return status;
-  switch (lock.write(error)) {
-  case LockFile::Written::Yes:
-    return CKRT_OK;
-  case LockFile::Written::Differs:
-    return fail(CKRT_LOCK, error);
-  case LockFile::Written::No:
-    break;
-  }
-  return fail(CKRT_IO, error);
+  return CKRT_OK;
+}
+
+bool Libraries::hasCalls() const {
+  return std::any_of(uses.begin(), uses.end(),
+                     [](const Use &use) { return use.workspace >= 0; });
+}
+
+bool Libraries::giveUp(int32_t primitive, const std::string &why) {
+  Use &use = uses[static_cast<size_t>(primitive)];
+  if (!use.hasOwn || use.isPinned)
+    return false;
+  takeOwn(use, why);
+  return true;
+}
+
+void Libraries::tell(ckrt_library_hook hook, void *user) const {
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (uses[i].workspace >= 0)
+      hook(user, static_cast<int64_t>(i), uses[i].kernel != nullptr,
+           uses[i].what.c_str());
 }

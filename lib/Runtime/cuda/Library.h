@@ -29,6 +29,12 @@ struct Places {
   DevicePointer workspace;
 };
 
+/// What the plan gives each launch of a kernel.
+struct Room {
+  int64_t workspace; ///< bytes at most
+  int64_t alignment; ///< of operands, result and workspace, in bytes
+};
+
 class LibraryKernel {
 public:
   virtual ~LibraryKernel() = default;
@@ -42,19 +48,23 @@ class Library {
 public:
   virtual ~Library() = default;
   virtual std::string version() const = 0;
-  /// Makes a kernel that needs at most `workspace` bytes. `algorithm` names the
+  /// Makes a kernel that needs no more than the room. `algorithm` names the
   /// algorithm to use; if it is empty, it receives the name of the chosen one.
   /// On failure returns null with the reason.
   virtual std::unique_ptr<LibraryKernel> make(const PrimitiveDesc &desc,
-                                              int64_t workspace,
+                                              const Room &room,
                                               std::string &algorithm,
                                               std::string &error) = 0;
 };
 
-/// Opens the library and a handle; on failure returns null and sets `error`.
+/// Opens the library and a handle; on failure returns null and sets `error`,
+/// which goes on behind "is".
 /// CKOPT_CUBLASLT and CKOPT_CUDNN name other files to open.
 std::unique_ptr<Library> openBlasLt(std::string &error);
 std::unique_ptr<Library> openCudnn(std::string &error);
+/// Return whether the files can be opened.
+bool isBlasLtHere();
+bool isCudnnHere();
 
 /// Returns "", or the property of the descriptor for which the library has no
 /// kernel.
@@ -65,7 +75,8 @@ std::string cudnnRefuses(const PrimitiveDesc &desc);
 std::string cudnnRefuses(const PrimitiveDesc &desc, int64_t workspace);
 
 /// Opens the first of `names` that exists, or the file that the environment
-/// variable names; on failure returns null and sets the reason.
+/// variable names; on failure returns null and sets the reason, which goes on
+/// behind "is".
 void *openFirst(const char *variable, std::initializer_list<const char *> names,
                 std::string &error);
 

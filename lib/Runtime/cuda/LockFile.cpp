@@ -6,6 +6,7 @@
 #include "LockFile.h"
 #include "../DeviceHash.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -21,6 +22,40 @@ using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
 static const char kHead[] = "ckopt-lock 1";
+
+std::string ckopt::runtime::cuda::lockKey(const PrimitiveDesc &desc,
+                                          int64_t workspace) {
+  std::string key = describe(desc);
+  auto add = [&](std::initializer_list<int64_t> values) {
+    for (int64_t value : values)
+      key += "_" + std::to_string(value);
+  };
+  const MatMulDesc &m = desc.matmul;
+  if (desc.kind == PrimitiveKind::MatMul)
+    add({m.aBatch[0], m.aBatch[1], m.aRow, m.aCol, m.bBatch[0], m.bBatch[1],
+         m.bRow, m.bCol, m.cBatch[0], m.cBatch[1], m.cRow, m.cCol});
+  else
+    for (int64_t d = 0; d < desc.conv.rank; ++d)
+      add({desc.conv.padsLo[d], desc.conv.padsHi[d], desc.conv.dilations[d]});
+  add({workspace});
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key;
+}
+
+std::string ckopt::runtime::cuda::ownKernel(const std::string &why) {
+  std::string line = "own " + why;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+bool ckopt::runtime::cuda::isOwnKernel(const std::string &algorithm) {
+  return algorithm == "own" || algorithm.rfind("own ", 0) == 0;
+}
+
+/// Returns whether two entries choose the same; reasons may differ.
+static bool agree(const std::string &a, const std::string &b) {
+  return a == b || (isOwnKernel(a) && isOwnKernel(b));
+}
 
 static std::string sumLine(const std::string &text) {
   DeviceHash hash;
@@ -88,7 +123,7 @@ bool LockFile::merge(const LockFile &other, std::string &error) {
     if (!fact(name, value, error))
       return false;
   for (const auto &[key, value] : other.algorithms)
-    if (algorithms.emplace(key, value).first->second != value) {
+    if (!agree(algorithms.emplace(key, value).first->second, value)) {
       error = "another load wrote " + path +
               " at the same time, with another algorithm for " + key +
               ": load again to take that one";

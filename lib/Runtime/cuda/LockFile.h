@@ -8,7 +8,8 @@
 // line:
 //   ckopt-lock 1
 //   NAME VALUE           device, driver, library versions
-//   algorithm KEY VALUE  KEY: the primitive's descriptor
+//   algorithm KEY VALUE  KEY: the primitive's descriptor; VALUE: an algorithm
+//                        of the library, or "own WHY" for a kernel of ours
 //   sum HASH             of all bytes before this line
 // A call that the file lacks is added to it (an artifact of another budget), so
 // without the sum, a lost line would silently be chosen again. Equal
@@ -21,10 +22,18 @@
 #ifndef CKOPT_LIB_RUNTIME_CUDA_LOCKFILE_H
 #define CKOPT_LIB_RUNTIME_CUDA_LOCKFILE_H
 
+#include "ckopt/Runtime/Primitive.h"
+
 #include <map>
 #include <string>
 
 namespace ckopt::runtime::cuda {
+
+/// Returns all parameters that decide an algorithm, without spaces.
+std::string lockKey(const PrimitiveDesc &desc, int64_t workspace);
+/// Returns the entry for a kernel of our own, and whether an entry is one.
+std::string ownKernel(const std::string &why);
+bool isOwnKernel(const std::string &algorithm);
 
 class LockFile {
 public:

@@ -44,10 +44,21 @@ struct KernelStage {
   std::string scalarReason;
 };
 
+/// How the blocks of a contraction share it, for costs.
+struct ContractionShape {
+  double products = 0;  ///< multiplications that the result needs
+  double computed = 0;  ///< those of all tiles, elements beyond the edges too
+  double tileBytes = 0; ///< that all blocks load, mostly from a cache
+  int64_t blocks = 0;   ///< of the first launch; 0: no such shape
+  int64_t resident = 1; ///< blocks that share a multiprocessor
+  double share = 1;     ///< of the rate that blocks with tiles of 128 reach
+};
+
 /// How a call of the kernel runs.
 struct KernelCode {
-  /// A library kernel: ckrt_execute of `primitive` on `primitiveArgs`, no
-  /// stages. Otherwise the stages, in order.
+  /// A library kernel: ckrt_execute of `primitive` on `primitiveArgs`. If it
+  /// has stages all the same, they do the same where the library refuses.
+  /// Otherwise the stages, in order.
   bool library = false;
   runtime::PrimitiveDesc primitive;
   /// For library kernels: the primitive's i-th argument is the call's argument
@@ -57,6 +68,9 @@ struct KernelCode {
   /// Bytes at `scratch` (64-byte aligned), which are part of the call's planned
   /// workspace.
   int64_t workspaceBytes = 0;
+  /// What the stages of a library kernel take of it.
+  int64_t ownScratchBytes = 0;
+  ContractionShape shape;
   /// (operand, result) pairs that may share all their bytes.
   llvm::SmallVector<std::pair<unsigned, unsigned>> reuse;
 };

@@ -178,8 +178,9 @@ public:
       return kernel.front().front().emitError(
           "products that are added to a tensor have code for CPUs alone");
     gemm = describe();
-    gemm.chooseShape(options.multiprocessors);
+    gemm.chooseShape(options.multiprocessors, options.contractions);
     code.workspaceBytes = gemm.scratchBytes();
+    code.shape = gemm.costShape();
     StringRef reason = "elements that pass at once are no neighbours in memory";
     if (gemm.aLanes > 1 && gemm.bLanes > 1 && gemm.cLanes > 1)
       reason = "";

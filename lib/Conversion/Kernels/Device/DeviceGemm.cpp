@@ -13,14 +13,31 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-void DeviceGemm::chooseShape(int64_t multiprocessors) {
+void DeviceGemm::chooseShape(int64_t multiprocessors,
+                             const ContractionVariant &variant) {
   auto bytes = [](Type type) {
     return int64_t(type.getIntOrFloatBitWidth()) / 8;
   };
   shape = chooseTile({batch, m, n, k, onTensorCores(), bytes(type),
                       std::max(bytes(aElement), bytes(bElement)),
                       bytes(operand.type), aLanes, bLanes},
-                     multiprocessors);
+                     multiprocessors, variant);
+}
+
+ContractionShape DeviceGemm::costShape() const {
+  ContractionShape cost;
+  double across = double(batch) * double(tilesM()) * double(tilesN());
+  double deep = double(parts() * llvm::alignTo(shape.partLength, slice()));
+  cost.products = double(batch) * double(m) * double(n) * double(k);
+  cost.computed =
+      across * double(shape.m * shape.n) * double(llvm::alignTo(k, slice()));
+  double bits = double(shape.m * aElement.getIntOrFloatBitWidth() +
+                       shape.n * bElement.getIntOrFloatBitWidth());
+  cost.tileBytes = across * deep * bits / 8;
+  cost.blocks = blocks();
+  cost.share = shape.share;
+  cost.resident = isLarge() ? 2 : 4;
+  return cost;
 }
 
 int64_t DeviceGemm::scratchBytes() const {
@@ -257,6 +274,28 @@ void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
 // Launches
 //===----------------------------------------------------------------------===//
 
+/// Multiplies the slice in the only buffer while the next one is loaded, which
+/// takes its place when all threads have read it.
+void DeviceGemm::emitOneBuffer(Emitter &e, const Tile &tile, Value from,
+                               const SliceStep &load,
+                               const SliceStep &copy) const {
+  Value next = e.add(from, e.index(slice()));
+  auto ifMore = [&](llvm::function_ref<SmallVector<Value>()> body) {
+    Value more = e.cmpi(arith::CmpIPredicate::slt, next, tile.high);
+    e.ifThen(more, body, nullptr);
+  };
+  e.forThreads(kThreads, [&](Value thread) {
+    ifMore([&] { return load(thread, next); });
+    if (onTensorCores())
+      emitWarpProducts(e, tile, thread, e.index(0));
+    else
+      emitProducts(e, tile, thread, e.index(0));
+  });
+  e.forThreads(kThreads, [&](Value thread) {
+    ifMore([&] { return copy(thread, e.index(0)); });
+  });
+}
+
 /// Adds the products of all slices. Each interval multiplies one while the next
 /// one is loaded, and stores that to the other buffer, which nobody reads.
 void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
@@ -282,6 +321,10 @@ void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
     copy(thread, e.index(0));
   });
   e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
+    if (shape.buffers == 1 && std::min(shape.partLength, k) > slice()) {
+      emitOneBuffer(e, tile, from, load, copy);
+      return SmallVector<Value>();
+    }
     e.forThreads(kThreads, [&](Value thread) {
       Value number = arith::RemUIOp::create(
           e.b,
@@ -311,16 +354,14 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   tile.column = e.mul(at[3], e.index(shape.n));
   tile.low = e.mul(at[1], e.index(shape.partLength));
   tile.high = e.minimum(e.add(tile.low, e.index(shape.partLength)), e.index(k));
-  // A part of one slice needs no second buffer.
-  int64_t buffers = std::min(shape.partLength, k) > slice() ? 2 : 1;
   auto shared = [&](bool isA) {
-    return e.sharedBuffer(operand.type, buffers * sharedElements(isA));
+    return e.sharedBuffer(operand.type, shape.buffers * sharedElements(isA));
   };
   tile.sharedA = shared(/*isA=*/true);
   tile.sharedB = shared(/*isA=*/false);
   tile.sums = e.privateBuffer(type, kThreads, sumsOfThread());
   // Two blocks fit a multiprocessor at once, with 128 registers a thread.
-  if (shape.m * shape.n > 64 * 64)
+  if (isLarge())
     e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
   e.forThreads(kThreads, [&](Value) {
     for (int64_t i = 0; i < sumsOfThread(); ++i)

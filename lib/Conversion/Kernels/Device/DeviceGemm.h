@@ -28,6 +28,7 @@
 
 #include "Device/DeviceTiles.h"
 #include "Emit/Emitter.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
 #include <functional>
 
 namespace ckopt::codegen {
@@ -73,14 +74,18 @@ struct DeviceGemm {
   }
   /// How it is cut into blocks; chooseShape() decides, when all else is known.
   TileShape shape;
-  void chooseShape(int64_t multiprocessors);
+  void chooseShape(int64_t multiprocessors, const ContractionVariant &variant);
   int64_t slice() const { return shape.slice; }
   int64_t parts() const { return shape.parts; }
   int64_t tilesM() const { return llvm::divideCeil(m, shape.m); }
   int64_t tilesN() const { return llvm::divideCeil(n, shape.n); }
+  /// Returns whether no more than two blocks share a multiprocessor.
+  bool isLarge() const { return shape.m * shape.n > 64 * 64; }
   int64_t blocks() const { return batch * parts() * tilesM() * tilesN(); }
   /// Returns the bytes of partial results; 0 with one part.
   int64_t scratchBytes() const;
+  /// Returns how blocks share the work.
+  ContractionShape costShape() const;
 
   /// Emits the code of block number `block`: a tile of the result, or of one
   /// part of it.
@@ -144,6 +149,11 @@ private:
   /// Returns the first element of buffer `number`, 0 or 1, of a slice.
   Value bufferStart(Emitter &e, Value number, bool isA) const;
   void emitSlices(Emitter &e, const Tile &tile) const;
+  /// Loads or copies the calling thread's elements of a slice of both operands.
+  using SliceStep =
+      llvm::function_ref<SmallVector<Value>(Value thread, Value number)>;
+  void emitOneBuffer(Emitter &e, const Tile &tile, Value from,
+                     const SliceStep &load, const SliceStep &copy) const;
   void emitProducts(Emitter &e, const Tile &tile, Value thread,
                     Value number) const;
   void emitWarpProducts(Emitter &e, const Tile &tile, Value thread,

@@ -50,33 +50,62 @@ static constexpr int64_t kMostSharedBytes = 48 * 1024;
 /// registers the sums of a tile of 128 x 128 leave.
 static constexpr int64_t kStagedWide = 16, kStagedThread = 12, kMostLoads = 12;
 
-/// Returns the longest slice whose elements on their way fit into registers and
-/// whose two buffers fit into shared memory, for a tile of m x n; none: this
-/// tile does not fit.
+/// Returns whether a kernel with such slices can be written: threads load whole
+/// vectors, the buffers fit into shared memory.
+static bool isPossible(const TileProblem &p, int64_t m, int64_t n,
+                       int64_t slice, int64_t buffers) {
+  int64_t a = m * slice / kTileThreads, b = n * slice / kTileThreads;
+  // Rows are padded by 4 to 8 elements.
+  int64_t bytes = buffers *
+                  std::max((m + n) * (slice + 8), slice * (m + n + 8)) *
+                  p.sharedBytes;
+  // An instruction of tensor cores takes 16 halves, or 8 words.
+  int64_t step = p.onTensorCores && p.sharedBytes < 4 ? 16 : 8;
+  return a >= p.aLanes && b >= p.bLanes && bytes <= kMostSharedBytes &&
+         slice >= step;
+}
+
+/// Returns whether its elements on their way fit into registers, too.
+static bool isFast(const TileProblem &p, int64_t m, int64_t n, int64_t slice) {
+  int64_t a = m * slice / kTileThreads, b = n * slice / kTileThreads;
+  int64_t staged = (a + b) * p.memoryBytes / 4;
+  if (staged >
+          (p.onTensorCores || p.sumBytes > 4 ? kStagedWide : kStagedThread) ||
+      (p.onTensorCores && slice < 16))
+    return false;
+  return m * n <= 64 * 64 || a / p.aLanes + b / p.bLanes <= kMostLoads;
+}
+
+/// Returns the longest slice that is fast for a tile of m x n, or what the
+/// variant asks for; none: this tile does not fit.
 static std::optional<int64_t> sliceOf(const TileProblem &p, int64_t m,
-                                      int64_t n) {
+                                      int64_t n,
+                                      const ContractionVariant &variant) {
   if (p.sumBytes > 4 && m * n > 64 * 64)
     return std::nullopt;
-  for (int64_t slice : {32, 16, 8}) {
-    int64_t a = m * slice / kTileThreads, b = n * slice / kTileThreads;
-    int64_t staged = (a + b) * p.memoryBytes / 4;
-    // Rows are padded by 4 to 8 elements.
-    int64_t bytes = 2 * std::max((m + n) * (slice + 8), slice * (m + n + 8)) *
-                    p.sharedBytes;
-    if (a < p.aLanes || b < p.bLanes || bytes > kMostSharedBytes ||
-        staged >
-            (p.onTensorCores || p.sumBytes > 4 ? kStagedWide : kStagedThread) ||
-        (p.onTensorCores && slice < 16))
-      continue;
-    if (m * n > 64 * 64 && a / p.aLanes + b / p.bLanes > kMostLoads)
-      continue;
-    return slice;
-  }
+  if (variant.slice &&
+      isPossible(p, m, n, variant.slice, variant.stages == 1 ? 1 : 2))
+    return variant.slice;
+  for (int64_t slice : {32, 16, 8})
+    if (isPossible(p, m, n, slice, 2) && isFast(p, m, n, slice))
+      return slice;
+  if (variant.tile)
+    for (int64_t slice : {32, 16, 8})
+      if (isPossible(p, m, n, slice, 2))
+        return slice;
   return std::nullopt;
 }
 
+/// Returns whether a variant leaves this tile to choose.
+static bool isChoice(const TileProblem &p, const TileRate &tile,
+                     const ContractionVariant &variant) {
+  return !variant.tile || !sliceOf(p, variant.tile, variant.tile, variant) ||
+         (tile.m == variant.tile && tile.n == variant.tile);
+}
+
 TileShape ckopt::codegen::chooseTile(const TileProblem &p,
-                                     int64_t multiprocessors) {
+                                     int64_t multiprocessors,
+                                     const ContractionVariant &variant) {
   double rate = p.onTensorCores ? kTensorRate : kThreadRate;
   double results = double(p.batch) * double(p.m) * double(p.n);
   auto microseconds = [&](const TileRate &tile, int64_t parts,
@@ -102,14 +131,14 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
   TileShape best;
   double least = -1;
   for (const TileRate &tile : kTiles) {
-    std::optional<int64_t> slice = sliceOf(p, tile.m, tile.n);
-    if (!slice)
+    std::optional<int64_t> slice = sliceOf(p, tile.m, tile.n, variant);
+    if (!slice || !isChoice(p, tile, variant))
       continue;
-    for (int64_t wanted = 1;; ++wanted) {
+    for (int64_t wanted = std::max<int64_t>(variant.parts, 1);; ++wanted) {
       int64_t length = llvm::alignTo(
           llvm::divideCeil(std::max<int64_t>(p.k, 1), wanted), kPartStep);
       int64_t parts = std::max<int64_t>(llvm::divideCeil(p.k, length), 1);
-      if (wanted > 1 &&
+      if (wanted > 1 && !variant.parts &&
           (length < kLeastPart ||
            double(parts) * results * double(p.sumBytes) > kMostPartialBytes))
         break;
@@ -117,10 +146,15 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
       if (least < 0 || time < least) {
         least = time;
         best = {tile.m, tile.n, *slice, parts, length};
+        best.share = p.onTensorCores ? tile.tensorCores : tile.threads;
       }
-      if (wanted > 4 * multiprocessors)
+      if (variant.parts || wanted > 4 * multiprocessors)
         break;
     }
   }
+  // A part of one slice needs no second buffer.
+  best.buffers =
+      variant.stages == 1 || std::min(best.partLength, p.k) <= best.slice ? 1
+                                                                          : 2;
   return best;
 }

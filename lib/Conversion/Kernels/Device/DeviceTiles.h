@@ -6,7 +6,8 @@
 // them leave multiprocessors without work, and the last of many run when most
 // are idle. Smaller tiles, and parts of k that are added up afterwards, make
 // more blocks of less work each. Method: estimates the time of every choice by
-// waves of blocks over the device's multiprocessors, and takes the shortest.
+// waves of blocks over the device's multiprocessors, and takes the shortest; a
+// variant for measurements leaves fewer choices.
 // Guarantee: the choice follows from shape, types and number of multiprocessors
 // alone, so a contraction has the same bits in every plan. Complexity: O(parts)
 // for each shape of tile.
@@ -14,6 +15,8 @@
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICETILES_H
 #define CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICETILES_H
+
+#include "ckopt/Target/TargetInfo.h"
 
 #include <cstdint>
 
@@ -33,9 +36,12 @@ struct TileProblem {
 /// The tile that a block computes, over a part of k, slice by slice.
 struct TileShape {
   int64_t m = 64, n = 64;
-  /// The part of k that one of the two buffers in shared memory holds.
+  /// The part of k that one buffer in shared memory holds.
   int64_t slice = 16;
   int64_t parts = 1, partLength = 1; ///< of k
+  int64_t buffers = 2;               ///< in shared memory, of each operand
+  /// Of the products in a given time by tiles of 128 x 128, for costs.
+  double share = 1;
 
   bool operator==(const TileShape &) const = default;
 };
@@ -47,7 +53,8 @@ inline constexpr int64_t kPartStep = 32;
 /// The most bytes that partial results of one contraction take.
 inline constexpr int64_t kMostPartialBytes = int64_t(32) << 20;
 
-TileShape chooseTile(const TileProblem &problem, int64_t multiprocessors);
+TileShape chooseTile(const TileProblem &problem, int64_t multiprocessors,
+                     const ContractionVariant &variant = {});
 
 } // namespace ckopt::codegen
 

@@ -420,6 +420,40 @@ public:
   LogicalResult emit(ModuleOp) override { return success(); }
 };
 
+/// A library kernel with our own beside it, for devices whose library refuses.
+class EitherKernel : public GeneratedKernel {
+public:
+  EitherKernel(func::FuncOp kernel, const CodegenOptions &options)
+      : GeneratedKernel(kernel, options),
+        own(makeDeviceContraction(kernel, options)) {}
+
+  LogicalResult plan() override {
+    if (failed(own->plan()))
+      return failure();
+    code = own->code;
+    LibraryChoice choice =
+        options.target->chooseLibrary(code.primitive, options);
+    // Of empty tensors there is nothing to leave to anybody.
+    code.library = llvm::any_of(
+        code.stages, [](const KernelStage &stage) { return stage.trip > 0; });
+    if (!code.library)
+      return success();
+    code.primitive.form = choice.form;
+    code.ownScratchBytes = code.workspaceBytes;
+    code.workspaceBytes = std::max(code.ownScratchBytes, choice.workspaceBytes);
+    return success();
+  }
+
+  LogicalResult emit(ModuleOp into) override {
+    LogicalResult emitted = own->emit(into);
+    report = own->report;
+    return emitted;
+  }
+
+private:
+  std::unique_ptr<GeneratedKernel> own;
+};
+
 } // namespace
 
 /// Returns whether the target leaves the op to libraries, though generated code
@@ -444,5 +478,7 @@ codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
       return makeDeviceAttention(kernel, options);
     return makeDeviceContraction(kernel, options);
   }
+  if (options.ownBesideLibraries && options.target->traits.ownContractions)
+    return std::make_unique<EitherKernel>(kernel, options);
   return std::make_unique<LibraryKernel>(kernel, options);
 }

@@ -38,6 +38,9 @@ inline constexpr llvm::StringLiteral kShards = "ckopt.shards";
 inline constexpr llvm::StringLiteral kRanks = "ckopt.ranks";
 inline constexpr llvm::StringLiteral kOffset = "ckopt.offset";
 inline constexpr llvm::StringLiteral kArenaBytes = "ckopt.arena_bytes";
+/// On modules: what every tensor and workspace of the arena starts at a
+/// multiple of, a power of two above 64.
+inline constexpr llvm::StringLiteral kAlignment = "ckopt.alignment";
 inline constexpr llvm::StringLiteral kClone = "ckopt.clone";
 /// On kernel calls: number of the node in the step before remat; a recomputed
 /// clone has its original's.
@@ -48,6 +51,10 @@ inline constexpr llvm::StringLiteral kBF16Products = "ckopt.bf16_products";
 inline constexpr llvm::StringLiteral kF16Products = "ckopt.f16_products";
 /// On library kernels: the class that split-products gave their products.
 inline constexpr llvm::StringLiteral kProducts = "ckopt.products";
+/// On kernels: launches of a call; and how many times as long as at the full
+/// rate the products of a contraction take.
+inline constexpr llvm::StringLiteral kLaunches = "ckopt.launches";
+inline constexpr llvm::StringLiteral kProductTime = "ckopt.product_time";
 /// On any op: "save", "recompute" or "auto", for its results.
 inline constexpr llvm::StringLiteral kRemat = "ckopt.remat";
 /// On any op: the checkpointed regions that hold it, outermost first:
