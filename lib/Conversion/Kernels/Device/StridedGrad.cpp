@@ -89,8 +89,7 @@ struct InputClass {
 static ClassAxis axisOf(const runtime::ConvDesc &desc, int64_t d,
                         int64_t first) {
   int64_t stride = desc.strides[d], dilation = desc.dilations[d];
-  ClassAxis axis{first,
-                 int64_t(llvm::divideCeil(desc.in[d] - first, stride))};
+  ClassAxis axis{first, int64_t(llvm::divideCeil(desc.in[d] - first, stride))};
   axis.tapStep = stride / std::gcd(stride, dilation);
   axis.outStep = dilation * axis.tapStep / stride;
   for (int64_t w = 0; w < std::min(axis.tapStep, desc.kernel[d]); ++w) {
