@@ -65,6 +65,14 @@ Value LossBuilder::labels(int64_t axis, bool ignores) {
   return argument;
 }
 
+LogicalResult LossBuilder::checkApart(int64_t axis) {
+  if (axis != 0 || options.ranks == 1)
+    return success();
+  return function.emitError("the loss reads '")
+         << outputName << "' along axis 0, that of the samples, of which each "
+         << "of " << options.ranks << " ranks has its part alone";
+}
+
 FailureOr<int64_t> LossBuilder::classAxis() {
   if (!options.classAxis) {
     auto axis = defaultClassAxis(shape(), options.softTargets);
@@ -81,6 +89,8 @@ FailureOr<int64_t> LossBuilder::classAxis() {
   if (axis < 0 || axis >= rank())
     return function.emitError("class axis ")
            << *options.classAxis << " is outside of scores " << x.getType();
+  if (failed(checkApart(axis)))
+    return failure();
   return axis;
 }
 
@@ -197,12 +207,37 @@ static Value addTerm(TensorBuilder &b, Value sum, Value term, double weight) {
   return b.add(b.cast(sum, wide), b.cast(term, wide));
 }
 
+static unsigned outputNumber(func::FuncOp function, StringRef name) {
+  unsigned i = 0;
+  while (resultName(function, i) != name ||
+         function.getResultAttr(i, attrs::kUpdates))
+    ++i;
+  return i;
+}
+
+/// Of several ranks, each computes the loss of its samples: the outputs must be
+/// made of each sample alone.
+static LogicalResult checkTerms(func::FuncOp function,
+                                const LossOptions &options,
+                                ArrayRef<Result> results) {
+  if (options.ranks == 1)
+    return success();
+  SampleAxes axes(function);
+  for (const LossTerm &term : options.terms)
+    if (term.attaches() &&
+        failed(checkSamplesApart(
+            results[outputNumber(function, term.output)].value, term.output,
+            axes, options.ranks)))
+      return failure();
+  return success();
+}
+
 LogicalResult autodiff::attachLoss(func::FuncOp function,
                                    const LossOptions &given) {
   if (failed(checkStraightLine(function)))
     return failure();
   LossOptions options = given;
-  std::string remark; // std::string remark; // printed by the driver
+  std::string remark; // printed by the driver
   if (llvm::Error error = resolveLoss(function, options.terms, remark))
     return function.emitError(takeErrorText(std::move(error)).text);
   if (options.ranks < 1)
@@ -214,16 +249,12 @@ LogicalResult autodiff::attachLoss(func::FuncOp function,
   Location loc = NameLoc::get(builder.getStringAttr("loss"), function.getLoc());
   TensorBuilder b(builder, loc);
   SmallVector<Result> results = takeResults(function);
-  auto indexOf = [&](StringRef name) {
-    unsigned i = 0;
-    while (resultName(function, i) != name ||
-           function.getResultAttr(i, attrs::kUpdates))
-      ++i;
-    return i;
-  };
+  auto indexOf = [&](StringRef name) { return outputNumber(function, name); };
   bool several = llvm::count_if(options.terms, [](const LossTerm &term) {
                    return term.attaches();
                  }) > 1;
+  if (failed(checkTerms(function, options, results)))
+    return failure();
   Value sum;
   for (const LossTerm &term : options.terms) {
     Value value = buildTerm(function, b, term, options,

@@ -25,6 +25,14 @@ llvm::LogicalResult numberDraws(mlir::func::FuncOp function,
 mlir::Value shareOfBatch(mlir::Value value, const SampleAxes &axes,
                          int64_t ranks);
 
+/// Begins an error at the op with the name of its operator.
+mlir::InFlightDiagnostic emitAt(mlir::Operation *op);
+
+/// Refuses an output that a loss is attached to where samples are mixed in it,
+/// or do not lie along dimension 0 (LossSamples.cpp).
+llvm::LogicalResult checkSamplesApart(mlir::Value value, llvm::StringRef name,
+                                      const SampleAxes &axes, int64_t ranks);
+
 } // namespace ckopt::autodiff
 
 #endif // CKOPT_LIB_AUTODIFF_DISTRIBUTION_H

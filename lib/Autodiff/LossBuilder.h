@@ -36,6 +36,8 @@ struct LossBuilder {
   /// `axis`.
   mlir::Value labels(int64_t axis, bool ignores);
   mlir::FailureOr<int64_t> classAxis();
+  /// Refuses, of several ranks, a loss that reads along the axis of samples.
+  llvm::LogicalResult checkApart(int64_t axis);
   /// Returns a constant with the numbers along `axis` of the predictions and
   /// size 1 in the other dimensions.
   mlir::FailureOr<mlir::Value> along(mlir::ArrayRef<double> numbers,

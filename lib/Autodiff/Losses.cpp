@@ -306,6 +306,8 @@ static Value cosine(LossBuilder &l) {
         << "cosine_similarity)";
     return {};
   }
+  if (failed(l.checkApart(axis)))
+    return {};
   constexpr double tiny = 1e-12;
   Value t = l.targetsLikeX();
   auto dot = [&](Value a, Value c) { return l.b.sum(l.b.mul(a, c), {axis}); };

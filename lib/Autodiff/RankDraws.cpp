@@ -7,8 +7,9 @@
 // Method: where samples lie along dimension 0 and a rank's numbers are whole
 // blocks of four, the rank's number goes into the upper half of the step that
 // the op reads, and its elements count on from those of the ranks before.
-// Elsewhere the op draws for the whole batch, and the rank gathers its part: in
-// a fused kernel only that part is ever computed. Draws that no sample enters
+// Elsewhere (in time steps that each hold all samples, too) the op draws for
+// the whole batch, and the rank gathers its part: in a fused kernel only that
+// part is ever computed. Draws that no sample enters
 // are the same on all ranks. Guarantee: a draw that is none of these is an
 // error. O(ops).
 //
@@ -35,12 +36,12 @@ private:
   enum class Kind { Alike, Counted, Gathered };
   struct Draw {
     Kind kind = Kind::Alike;
-    int64_t axis = 0; ///< of Gathered
+    SampleAxis axis = SampleAxis(); ///< of Gathered
   };
 
   FailureOr<Draw> choose(Operation *op) const;
   void count(Operation *op);
-  void gather(Operation *op, int64_t axis);
+  void gather(Operation *op, SampleAxis samples);
   Value rankNumber(OpBuilder &builder, Value like);
 
   func::FuncOp function;
@@ -75,20 +76,16 @@ FailureOr<RankDraws::Draw> RankDraws::choose(Operation *op) const {
     return op->emitError("draws random numbers of which it is not known "
                          "whether each sample has its own: how ranks share "
                          "them is not known");
-  ArrayRef<int64_t> shape = tensorType(op->getResult(0)).getShape();
-  // Where ops are not known, the extent tells.
-  if (axis.isMixed() &&
-      (!axes.samples() || (!shape.empty() && shape[0] % axes.samples() == 0)))
-    axis = SampleAxis::part(0);
   if (axis.isMixed())
     return op->emitError("draws random numbers for ")
            << op->getResult(0).getType() << ", of which it is not known where "
            << "the " << axes.samples() << " samples of a rank lie";
-  if (axis.axis == 0 && drawnNumbers(op) % 4 == 0)
-    return Draw{Kind::Counted, 0};
+  bool isFirst = axis.axis == 0 && axis.groups == 1;
+  if (isFirst && drawnNumbers(op) % 4 == 0)
+    return Draw{Kind::Counted, axis};
   if (isa<DropoutOp, RandomOp>(op))
-    return Draw{Kind::Gathered, axis.axis};
-  if (axis.axis == 0)
+    return Draw{Kind::Gathered, axis};
+  if (isFirst)
     return op->emitError("draws ")
            << drawnNumbers(op) << " numbers for a rank's samples, which come "
            << "in fours: choose another --batch";
@@ -119,15 +116,16 @@ void RankDraws::count(Operation *op) {
 }
 
 /// Replaces an op by the rank's part of what it draws for the whole batch.
-void RankDraws::gather(Operation *op, int64_t axis) {
+void RankDraws::gather(Operation *op, SampleAxis samples) {
   OpBuilder builder(op);
   TensorBuilder b(builder, op->getLoc());
   RankedTensorType type = tensorType(op->getResult(0));
   Value &part = factors[{*randomSite(op), type}];
   if (!part) {
     SmallVector<int64_t> shape(type.getShape());
-    const int64_t own = shape[size_t(axis)];
-    shape[size_t(axis)] = own * ranks;
+    const size_t axis = size_t(samples.axis);
+    const int64_t own = shape[axis], stretch = own / samples.groups;
+    shape[axis] = own * ranks;
     RankedTensorType whole = type.clone(shape);
     Value drawn;
     if (auto random = dyn_cast<RandomOp>(op))
@@ -145,8 +143,12 @@ void RankDraws::gather(Operation *op, int64_t axis) {
     auto places = RankedTensorType::get({own}, number);
     Value offsets = IotaOp::create(builder, b.loc, places, /*axis=*/0,
                                    APFloat(0.0), APFloat(1.0));
-    part =
-        b.make<GatherOp>(drawn, b.add(offsets, b.mul(rank, double(own))), axis);
+    if (samples.groups > 1) { // other ranks' parts lie between the stretches
+      Value group = b.div(offsets, b.number(offsets, double(stretch)));
+      offsets = b.add(offsets, b.mul(group, double(stretch * (ranks - 1))));
+    }
+    part = b.make<GatherOp>(drawn, b.add(offsets, b.mul(rank, double(stretch))),
+                            int64_t(axis));
   }
   Value result = isa<DropoutOp>(op) ? b.mul(op->getOperand(0), part) : part;
   op->getResult(0).replaceAllUsesWith(result);

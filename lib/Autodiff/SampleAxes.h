@@ -6,6 +6,7 @@
 #ifndef CKOPT_LIB_AUTODIFF_SAMPLEAXES_H
 #define CKOPT_LIB_AUTODIFF_SAMPLEAXES_H
 
+#include "AxisRelation.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -21,10 +22,15 @@ struct SampleAxis {
   };
   Kind kind = Kind::Same;
   int64_t axis = -1; ///< of Part
+  /// Of Part: as many stretches of the axis lie one behind the other, of each
+  /// of which the rank has its part (time steps that each hold all samples).
+  int64_t groups = 1;
 
   static SampleAxis same() { return {}; }
-  static SampleAxis part(int64_t axis) { return {Kind::Part, axis}; }
-  static SampleAxis mixed() { return {Kind::Mixed, -1}; }
+  static SampleAxis part(int64_t axis, int64_t groups = 1) {
+    return {Kind::Part, axis, groups};
+  }
+  static SampleAxis mixed() { return {Kind::Mixed}; }
   bool isSame() const { return kind == Kind::Same; }
   bool isPart() const { return kind == Kind::Part; }
   bool isMixed() const { return kind == Kind::Mixed; }
@@ -41,6 +47,13 @@ public:
   explicit SampleAxes(mlir::func::FuncOp function);
 
   SampleAxis of(mlir::Value value) const;
+  /// Returns whether the value holds the same for each place along the axis.
+  bool isUniform(mlir::Value value, int64_t axis) const {
+    return equal.isUniform(value, axis);
+  }
+  /// Returns the first op that mixes what it reads, of those that the value is
+  /// made of; null: the value is not Mixed.
+  mlir::Operation *firstMixing(mlir::Value value) const;
   /// Returns the samples of a rank; 0: there is no data.
   int64_t samples() const { return count; }
 
@@ -49,11 +62,18 @@ private:
   void add(mlir::Operation *op);
   SampleAxis transfer(mlir::Operation *op) const;
   SampleAxis wanted(mlir::Value drawn, int depth) const;
+  SampleAxis reshaped(mlir::Value from, mlir::Value to) const;
+  bool keeps(mlir::Operation *op, SampleAxis part) const;
 
   mlir::func::FuncOp function;
   int64_t count = 0;
   llvm::DenseMap<mlir::Value, SampleAxis> known; ///< but Same; looked up only
+  mutable Uniformity equal;
 };
+
+/// Returns where samples lie in rows that each takes of its own, or puts there,
+/// by numbers of rows of all samples (OwnRows.cpp).
+SampleAxis keptByRows(const SampleAxes &axes, mlir::Operation *op);
 
 } // namespace ckopt::autodiff
 

@@ -159,7 +159,7 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
                         "process was started alone: mpirun -n 2 ckopt bench "
                         "--collectives=" +
                         llvm::Twine(options.collectives));
-    failureEndsAll = true;
+    endsAll = true;
     return openWorld(launched, options.rankTimeout);
   }
   if (options.command != Command::Train) {

@@ -53,6 +53,15 @@ func.func @large_tiles(%a: tensor<128x120x13xf32>, %b: tensor<128x13x116xf32> {t
   return
 }
 
+// Tiles of 128 x 64 and of 64 x 128, and what is left of them.
+// CHECK: @oblong_tiles: 2 kernels, 0 as code of the CPU, 2 as PTX
+func.func @oblong_tiles(%a: tensor<17000x36xf32>, %b: tensor<36x60xf32> {test.range = array<f64: -1.0, 1.5>},
+    %c: tensor<60x36xf32>, %d: tensor<36x17000xf32> {test.range = array<f64: -1.0, 1.5>}) attributes {test.tolerance = array<f64: 1.0e-5, 2.0e-6>} {
+  %0 = ckopt.matmul %a, %b : (tensor<17000x36xf32>, tensor<36x60xf32>) -> tensor<17000x60xf32>
+  %1 = ckopt.matmul %c, %d : (tensor<60x36xf32>, tensor<36x17000xf32>) -> tensor<60x17000xf32>
+  return
+}
+
 // k is cut into parts, whose sums a second launch adds.
 // CHECK: @long_sums: 1 kernels, 0 as code of the CPU, 1 as PTX
 func.func @long_sums(%a: tensor<5x3000xf32>, %b: tensor<3000x9xf32> {test.range = array<f64: -1.0, 1.5>}) attributes {test.tolerance = array<f64: 1.0e-3, 2.0e-6>} {

@@ -18,5 +18,6 @@ for precision in f32 tf32 bf16; do
     --target=cuda --sm=90 --matmul-precision=$precision -o "$work/$precision" >"$work/log" 2>&1 ||
     { cat "$work/log"; fail "compile"; }
 done
-"${counts[@]}" --most-registers=128 --most-waits=2 "$work"/{f32,tf32,bf16} || fail "a bound does not hold"
+# Kernels of two slices are no loops, and counted as a whole: each slice may wait.
+"${counts[@]}" --most-registers=128 --most-waits=3 "$work"/{f32,tf32,bf16} || fail "a bound does not hold"
 ! "${counts[@]}" --most-registers=8 "$work/tf32" >/dev/null 2>&1 || fail "nothing is counted"

@@ -122,6 +122,32 @@ TEST(DevicePtx, ConvolutionsInLargeTiles) {
   }
 }
 
+// Of the input points of a convolution with strides of 2 a window of 1 x 1
+// meets a quarter: one launch of four multiplies, the others store zeros.
+TEST(DevicePtx, StridedGradientsMultiplyNoZeros) {
+  std::string dy = "tensor<4x64x16x16xf32, #ckopt.layout<[0, 2, 3, 1]>>",
+              w = "tensor<64x64x1x1xf32, #ckopt.layout<[0, 2, 3, 1]>>",
+              dx = "tensor<4x64x32x32xf32, #ckopt.layout<[0, 2, 3, 1]>>";
+  PtxModule ptx = ptxOf(
+      test::kernelText(
+          "library", "%dy: " + dy + ", %w: " + w, dx,
+          "%0 = ckopt.conv_input_grad %dy, %w {strides = array<i64: 2, 2>, "
+          "pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, "
+          "dilations = array<i64: 1, 1>, groups = 1 : i64} : (" +
+              dy + ", " + w + ") -> " + dx + "\n return %0 : " + dx + "\n"),
+      90, runtime::ProductPrecision::TF32);
+  ASSERT_EQ(ptx.kernels.size(), 4u);
+  size_t multiply = 0;
+  for (const PtxKernel &kernel : ptx.kernels) {
+    llvm::StringRef code = llvm::StringRef(ptx.text)
+                               .split(".entry " + kernel.symbol)
+                               .second.split(".entry ")
+                               .first;
+    multiply += code.contains("mma.sync");
+  }
+  EXPECT_EQ(multiply, 1u);
+}
+
 // Rows of 37 elements: vectors would not be aligned.
 TEST(DevicePtx, NarrowWhereRowsAreNoMultiples) {
   PtxModule ptx = ptxOf(product("f32", 1, 70, 65, 37), 80);

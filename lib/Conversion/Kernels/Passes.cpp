@@ -84,21 +84,28 @@ double waveLoss(const ContractionShape &shape, double multiprocessors) {
 /// tiles beyond the edges, blocks that do not fill the device, and what tiles
 /// load from the cache.
 double productTime(const KernelCode &code, const MachineRates &rates) {
-  const ContractionShape &shape = code.shape;
-  if (!(shape.products > 0) || !(rates.multiprocessors > 0))
+  double products = 0, time = 0;
+  for (const ContractionShape &shape : code.shapes)
+    products += shape.products;
+  if (!(products > 0) || !(rates.multiprocessors > 0))
     return 1;
   bool isMatMul = code.primitive.kind == runtime::PrimitiveKind::MatMul;
   double rate = isMatMul ? rates.matmul : rates.conv;
   if (code.primitive.dtype == DType::F16 || code.primitive.dtype == DType::BF16)
     rate *= rates.halves;
-  double computing = 2 * shape.computed / rate *
-                     waveLoss(shape, rates.multiprocessors) / shape.share;
-  double loading =
-      rates.cacheBandwidth > 0 ? shape.tileBytes / rates.cacheBandwidth : 0;
+  for (const ContractionShape &shape : code.shapes) {
+    if (shape.blocks == 0)
+      continue;
+    double computing = 2 * shape.computed / rate *
+                       waveLoss(shape, rates.multiprocessors) / shape.share;
+    double loading =
+        rates.cacheBandwidth > 0 ? shape.tileBytes / rates.cacheBandwidth : 0;
+    time += std::max(computing, loading);
+  }
   // The cost model counts groups at a rate of their own.
   double counted =
       !isMatMul && code.primitive.conv.groups > 1 ? rates.depthwiseConv : rate;
-  return std::max(computing, loading) * counted / (2 * shape.products);
+  return time * counted / (2 * products);
 }
 
 /// Writes to a kernel what its code costs beside its operations and bytes.

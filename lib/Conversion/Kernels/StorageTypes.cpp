@@ -43,7 +43,8 @@ StringRef codegen::kernelKind(func::FuncOp kernel) {
 }
 
 bool codegen::isOfRanks(func::FuncOp kernel) {
-  return isa<AllReduceOp, RankOp>(kernel.front().front());
+  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp,
+             RankOp>(kernel.front().front());
 }
 
 KernelKind codegen::opKind(Operation *op) {
@@ -103,6 +104,19 @@ static void forEachUse(Value value, function_ref<void(OpOperand &)> visit) {
       visit(use);
 }
 
+/// Calls `visit` with the results that a call between ranks makes of its
+/// operand.
+static void forEachMoved(KernelCallOp call, func::FuncOp kernel,
+                         unsigned operand, function_ref<void(Value)> visit) {
+  Operation &op = kernel.front().front();
+  Operation *end = kernel.front().getTerminator();
+  for (auto [from, to] : llvm::zip_equal(op.getOperands(), op.getResults()))
+    if (from == kernel.getArgument(operand))
+      for (OpOperand &made : end->getOpOperands())
+        if (made.get() == to)
+          visit(call.getResult(made.getOperandNumber()));
+}
+
 /// Returns whether all readers of the value only make gradients of parameters
 /// from it; sets `ends` if one is where these end.
 bool StorageTypes::endsInGradient(Value value, bool &ends) const {
@@ -114,6 +128,12 @@ bool StorageTypes::endsInGradient(Value value, bool &ends) const {
       return;
     }
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+    // What ranks send each other is what they add up: it stays f32.
+    if (isOfRanks(kernel)) {
+      forEachMoved(call, kernel, use.getOperandNumber(),
+                   [&](Value moved) { only &= endsInGradient(moved, ends); });
+      return;
+    }
     StringRef kind = kernelKind(kernel);
     bool sums = (kind == "elementwise" || kind == "structured" ||
                  isAddend(kernel, use.getOperandNumber())) &&

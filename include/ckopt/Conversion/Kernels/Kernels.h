@@ -70,7 +70,7 @@ struct KernelCode {
   int64_t workspaceBytes = 0;
   /// What the stages of a library kernel take of it.
   int64_t ownScratchBytes = 0;
-  ContractionShape shape;
+  llvm::SmallVector<ContractionShape, 1> shapes; ///< run one after another
   /// (operand, result) pairs that may share all their bytes.
   llvm::SmallVector<std::pair<unsigned, unsigned>> reuse;
 };

@@ -110,7 +110,7 @@ ConvIndex::point(Emitter &e, Value number, const int64_t (&sizes)[3]) const {
   return {image, parts};
 }
 
-static void require(Emitter &e, Value &inside, Value i, int64_t size) {
+void ConvIndex::require(Emitter &e, Value &inside, Value i, int64_t size) {
   // One unsigned comparison suffices, because negative numbers become large.
   Value fits = e.cmpi(arith::CmpIPredicate::ult, i, numberLike(e, i, size));
   inside = inside ? e.andi(inside, fits) : fits;

@@ -24,6 +24,9 @@ struct ConvIndex {
   int64_t pointsOut() const { return product(extents(desc.out)); }
   /// Returns whether input and output points are the same.
   bool isPointwise() const;
+  bool isStrided() const {
+    return llvm::any_of(extents(desc.strides), [](int64_t s) { return s > 1; });
+  }
   /// Returns whether depth() numbers a weight's (channel of the group, window
   /// point) in the order of memory.
   bool isWeightInOrder() const {
@@ -79,6 +82,9 @@ struct ConvIndex {
   /// and whether there is one.
   SmallVector<Value> over(Emitter &e, ArrayRef<Value> in, ArrayRef<Value> at,
                           Value &inside) const;
+
+  /// Adds 0 <= i < size to what holds inside.
+  static void require(Emitter &e, Value &inside, Value i, int64_t size);
 
 private:
   SmallVector<int64_t> extents(const int64_t (&sizes)[3]) const {

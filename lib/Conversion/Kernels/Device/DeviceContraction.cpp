@@ -177,37 +177,52 @@ public:
     if (code.primitive.accumulate)
       return kernel.front().front().emitError(
           "products that are added to a tensor have code for CPUs alone");
-    gemm = describe();
-    gemm.chooseShape(options.multiprocessors, options.contractions);
-    code.workspaceBytes = gemm.scratchBytes();
-    code.shape = gemm.costShape();
-    StringRef reason = "elements that pass at once are no neighbours in memory";
-    if (gemm.aLanes > 1 && gemm.bLanes > 1 && gemm.cLanes > 1)
-      reason = "";
-    addLaunch(elements() ? gemm.blocks() : 0, DeviceGemm::kThreads,
-              /*together=*/true, reason);
-    if (gemm.parts() > 1)
-      addLaunch(sums(), kBlockThreads, /*together=*/false,
-                gemm.sumLanes() > 1 ? ""
-                                    : "a thread adds the parts of an element");
+    gemms = describe();
+    for (DeviceGemm &gemm : gemms) {
+      gemm.chooseShape(options.multiprocessors, options.contractions);
+      planLaunches(gemm);
+      code.shapes.push_back(gemm.costShape());
+    }
     return success();
   }
 
   LogicalResult emit(ModuleOp into) override {
-    if (failed(emitLaunch(into, 0, [&](Emitter &e, Value block) {
-          gemm.emitTile(e, block);
-        })))
-      return failure();
-    if (gemm.parts() == 1)
-      return success();
-    return emitThreads(into, 1, sums(), [&](Emitter &e, Value item) {
-      gemm.emitSum(e, e.mul(item, e.index(gemm.sumLanes())));
-    });
+    unsigned number = 0;
+    for (const DeviceGemm &gemm : gemms) {
+      if (failed(emitLaunch(into, number++, [&](Emitter &e, Value block) {
+            gemm.emitTile(e, block);
+          })))
+        return failure();
+      if (gemm.parts() > 1 &&
+          failed(emitThreads(
+              into, number++, sums(gemm), [&](Emitter &e, Value item) {
+                gemm.emitSum(e, e.mul(item, e.index(gemm.sumLanes())));
+              })))
+        return failure();
+    }
+    return success();
   }
 
 private:
-  int64_t elements() const { return gemm.batch * gemm.m * gemm.n; }
-  int64_t sums() const { return elements() / gemm.sumLanes(); }
+  static int64_t elements(const DeviceGemm &gemm) {
+    return gemm.batch * gemm.m * gemm.n;
+  }
+  static int64_t sums(const DeviceGemm &gemm) {
+    return elements(gemm) / gemm.sumLanes();
+  }
+
+  void planLaunches(const DeviceGemm &gemm) {
+    code.workspaceBytes = std::max(code.workspaceBytes, gemm.scratchBytes());
+    StringRef reason = "elements that pass at once are no neighbours in memory";
+    if (gemm.aLanes > 1 && gemm.bLanes > 1 && gemm.cLanes > 1)
+      reason = "";
+    addLaunch(elements(gemm) ? gemm.blocks() : 0, DeviceGemm::kThreads,
+              /*together=*/true, reason);
+    if (gemm.parts() > 1)
+      addLaunch(sums(gemm), kBlockThreads, /*together=*/false,
+                gemm.sumLanes() > 1 ? ""
+                                    : "a thread adds the parts of an element");
+  }
 
   Operand operand(unsigned argument) {
     unsigned number = code.primitiveArgs[argument];
@@ -217,14 +232,14 @@ private:
     return {number, getElementTypeOrSelf(type)};
   }
 
-  DeviceGemm describe() {
+  SmallVector<DeviceGemm> describe() {
     Operand first = operand(0), second = operand(1), result = operand(2);
     if (code.primitive.kind == PrimitiveKind::MatMul)
-      return describeProduct(code.primitive, first, second, result);
+      return {describeProduct(code.primitive, first, second, result)};
     return describeConvolution(code.primitive, first, second, result);
   }
 
-  DeviceGemm gemm;
+  SmallVector<DeviceGemm> gemms; ///< one after another
 };
 
 } // namespace

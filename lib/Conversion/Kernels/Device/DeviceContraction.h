@@ -14,6 +14,8 @@
 
 namespace ckopt::codegen {
 
+struct ConvIndex;
+
 /// A tensor of the kernel that is accessed by element offsets.
 struct Operand {
   unsigned number; ///< argument of the kernel
@@ -51,10 +53,17 @@ Value linear(Emitter &e, ArrayRef<Value> values, ArrayRef<int64_t> strides);
 /// Describes the product of a checked descriptor.
 DeviceGemm describeProduct(const runtime::PrimitiveDesc &desc, Operand a,
                            Operand b, Operand c);
-/// Describes the convolution of a checked descriptor, or one of its gradients;
-/// operands are in the order of runtime::PrimitiveKind.
-DeviceGemm describeConvolution(const runtime::PrimitiveDesc &desc,
-                               Operand first, Operand second, Operand result);
+/// Describes the convolution of a checked descriptor, or one of its gradients,
+/// as products that each make a part of the result; operands are in the order
+/// of runtime::PrimitiveKind.
+SmallVector<DeviceGemm> describeConvolution(const runtime::PrimitiveDesc &desc,
+                                            Operand first, Operand second,
+                                            Operand result);
+/// Divides the gradient of a strided convolution's input, of which `whole` is a
+/// description as one product.
+SmallVector<DeviceGemm> describeStridedGrad(const ConvIndex &conv,
+                                            const DeviceGemm &whole, Operand dy,
+                                            Operand w, Operand dx);
 
 } // namespace ckopt::codegen
 

@@ -9,8 +9,9 @@
 //   input gradient   m = (image, i)      n = in channel    k = (channel, w)
 //   weight gradient  m = out channel     n = (channel, w)  k = (image, o)
 //
-// one batch a group. Channels-last tensors put the channel innermost in k, so
-// that neighbouring threads load neighbouring words.
+// one batch a group; input gradients of strided convolutions are several such
+// products (StridedGrad.cpp). Channels-last tensors put the channel innermost
+// in k, so that neighbouring threads load neighbouring words.
 //
 //===----------------------------------------------------------------------===//
 #include "Device/ConvIndex.h"
@@ -191,17 +192,22 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
   return gemm;
 }
 
-DeviceGemm codegen::describeConvolution(const runtime::PrimitiveDesc &desc,
-                                        Operand first, Operand second,
-                                        Operand result) {
+SmallVector<DeviceGemm>
+codegen::describeConvolution(const runtime::PrimitiveDesc &desc, Operand first,
+                             Operand second, Operand result) {
   ConvIndex conv(desc.conv);
   switch (desc.kind) {
   case PrimitiveKind::ConvForward:
-    return describeForward(conv, first, second, result, desc.precision);
-  case PrimitiveKind::ConvInputGrad:
-    return describeInputGrad(conv, first, second, result, desc.precision);
+    return {describeForward(conv, first, second, result, desc.precision)};
+  case PrimitiveKind::ConvInputGrad: {
+    DeviceGemm whole =
+        describeInputGrad(conv, first, second, result, desc.precision);
+    if (conv.isStrided())
+      return describeStridedGrad(conv, whole, first, second, result);
+    return {whole};
+  }
   case PrimitiveKind::ConvWeightGrad:
-    return describeWeightGrad(conv, first, second, result, desc.precision);
+    return {describeWeightGrad(conv, first, second, result, desc.precision)};
   case PrimitiveKind::MatMul:
   case PrimitiveKind::Attention:
   case PrimitiveKind::AttentionGrad:

@@ -79,6 +79,19 @@ public:
   /// Restricts the outermost reduced loop to [low, high), `most` points, or
   /// fewer unless `exact`.
   virtual void setRange(Value low, Value high, int64_t most, bool exact) = 0;
+  /// Returns a value of the current point, which `make` emits: where points
+  /// stay in registers, in the first pass alone. `key` names the value.
+  virtual Value keep(unsigned key, llvm::function_ref<Value()> make) {
+    return make();
+  }
+  /// Whether keep() keeps anything.
+  virtual bool keeps() const { return false; }
+  /// Returns the largest number m of body(), beside NaNs, and the sum of exp(x
+  /// - m), in one pass over memory; nothing: reduce() does it in two.
+  virtual std::optional<std::pair<Value, Value>>
+  reduceExponentials(Type type, llvm::function_ref<Value(Index)> body) {
+    return std::nullopt;
+  }
 };
 
 class Nest : public PointNest {

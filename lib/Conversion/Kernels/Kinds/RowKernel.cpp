@@ -18,7 +18,12 @@ using namespace ckopt::codegen;
 using codegen::Index;
 
 Value RowContext::operand(unsigned number, Index index) {
-  return e.emit(op->getOperand(number), index);
+  return nest.keep(number,
+                   [&] { return e.emit(op->getOperand(number), index); });
+}
+
+Value RowContext::keep(unsigned number, function_ref<Value()> make) {
+  return nest.keep(op->getNumOperands() + number, make);
 }
 
 SmallVector<Value>
@@ -148,7 +153,11 @@ protected:
     }
     int64_t inner = domain->loops.back().size;
     vectors = inner % int64_t(lanes) == 0;
-    threads = BlockNest::threadsFor(inner, vectors ? lanes : 1);
+    int64_t width = vectors ? lanes : 1;
+    if (reduced.size() == 1)
+      std::tie(threads, keptVectors) = BlockNest::keepingRows(inner, width);
+    else
+      threads = BlockNest::threadsFor(inner, width);
     std::string reason;
     if (!vectors)
       reason = "rows of " + std::to_string(inner) + " elements are unaligned";
@@ -163,7 +172,7 @@ private:
     SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
     for (auto [i, l] : llvm::enumerate(kept))
       at[l] = e.addDim(outer[i]);
-    BlockNest block(e, *domain, reduced, at, threads, vectors);
+    BlockNest block(e, *domain, reduced, at, threads, vectors, keptVectors);
     Nest thread(e, *domain, reduced, /*laneReduced=*/false, at);
     thread.setScalar();
     PointNest &nest = together ? static_cast<PointNest &>(block) : thread;
@@ -204,7 +213,8 @@ private:
   int64_t length = 1;
   // Items and threads of a launch.
   int64_t items = 1, threads = 32;
-  bool together = false; ///< a block computes a row together
+  int64_t keptVectors = 0; ///< of a row, that a thread keeps in registers
+  bool together = false;   ///< a block computes a row together
   bool vectors = false;
 };
 

@@ -30,6 +30,10 @@ public:
   int64_t nextRow; ///< elements from a row to the next; 0: do not fetch it
 
   Value operand(unsigned number, Index index);
+  /// Returns a value of the current point that `make` emits, in the first pass
+  /// alone where rows stay in registers; `number` names it in the op.
+  Value keep(unsigned number, llvm::function_ref<Value()> make);
+  bool keeps() const { return nest.keeps(); }
   /// Reduces all elements of the row to one value.
   SmallVector<Value> reduce(ArrayRef<Reducer> reducers,
                             llvm::function_ref<SmallVector<Value>(Index)> body);

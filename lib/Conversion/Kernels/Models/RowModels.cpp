@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Models of row ops: passes over a row that stays in the first cache levels.
-// Each pass computes fused operands again rather than keeping them. A pass that
+// Models of row ops: passes over a row that stays in the first cache levels, or
+// on a GPU in registers. Without those each pass computes fused operands again
+// rather than keeping them. A pass that
 // stores comes last, or touches each point once before writing it (reuse).
 //
 //===----------------------------------------------------------------------===//
@@ -41,16 +42,34 @@ static Value emitRowMax(RowContext &row) {
       .front();
 }
 
+/// Returns the largest number of the row of operand 0, and the sum of the
+/// exponentials of differences to it.
+static std::pair<Value, Value> emitExponentials(RowContext &row) {
+  Emitter &e = row.e;
+  Type type = typeOf(row, 0);
+  if (auto both = row.nest.reduceExponentials(
+          type, [&](Index i) { return row.operand(0, i); }))
+    return *both;
+  Value max = emitRowMax(row);
+  Value sum = row.sumFetching(type, [&](Index i) {
+    return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
+  });
+  return {max, sum};
+}
+
 static void emitSoftmax(RowContext &row) {
   Emitter &e = row.e;
   Type type = typeOf(row, 0);
   Value max = emitRowMax(row);
   auto exponential = [&](Index i) {
-    return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
+    return row.keep(0, [&] {
+      return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
+    });
   };
-  // The exponentials are kept in the result if its type holds them exactly.
-  bool keep =
-      row.isUsed(0) && getElementTypeOrSelf(row.op->getResult(0)) == type;
+  // The exponentials are kept in registers, or in the result if its type holds
+  // them exactly.
+  bool keep = !row.keeps() && row.isUsed(0) &&
+              getElementTypeOrSelf(row.op->getResult(0)) == type;
   Value sum = row.sumFetching(type, [&](Index i) {
     Value x = exponential(i);
     if (keep)
@@ -65,11 +84,7 @@ static void emitSoftmax(RowContext &row) {
 
 static void emitLogSoftmax(RowContext &row) {
   Emitter &e = row.e;
-  Type type = typeOf(row, 0);
-  Value max = emitRowMax(row);
-  Value sum = row.sumFetching(type, [&](Index i) {
-    return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
-  });
+  auto [max, sum] = emitExponentials(row);
   Value log = emitLog(e, sum);
   row.forEach([&](Index i) {
     row.store(0, i, e.sub(e.sub(row.operand(0, i), max), log));
@@ -123,14 +138,19 @@ static void emitLayerNorm(RowContext &row) {
   Value rstd = emitRsqrt(
       e,
       e.add(variance, e.like(variance, norm.getEpsilon().convertToDouble())));
-  row.forEach([&](Index i) {
-    Value y = e.mul(e.sub(input(i), mean), rstd);
-    if (Value scale = norm.getScale())
-      y = e.mul(y, e.emit(scale, trailing(row, scale, i)));
-    if (Value bias = norm.getBias())
-      y = e.add(y, e.emit(bias, trailing(row, bias, i)));
-    row.store(0, i, y);
-  });
+  auto normalized = [&](Index i) {
+    return row.keep(0, [&] {
+      Value y = e.mul(e.sub(input(i), mean), rstd);
+      if (Value scale = norm.getScale())
+        y = e.mul(y, e.emit(scale, trailing(row, scale, i)));
+      if (Value bias = norm.getBias())
+        y = e.add(y, e.emit(bias, trailing(row, bias, i)));
+      return y;
+    });
+  };
+  if (row.keeps()) // no load of scale and bias waits behind a store
+    row.forEach([&](Index i) { normalized(i); });
+  row.forEach([&](Index i) { row.store(0, i, normalized(i)); });
   SmallVector<AffineExpr> outer(ArrayRef(row.kept).take_front(norm.getAxis()));
   row.store(1, outer, mean);
   row.store(2, outer, rstd);
@@ -144,13 +164,16 @@ static void emitLayerNormGrad(RowContext &row) {
   Value mean = e.emit(norm.getMean(), outer);
   Value rstd = e.emit(norm.getRstd(), outer);
   auto scaled = [&](Index i) {
-    Value g = row.operand(0, i);
-    if (Value scale = norm.getScale())
-      g = e.mul(g, e.emit(scale, trailing(row, scale, i)));
-    return g;
+    return row.keep(0, [&] {
+      Value g = row.operand(0, i);
+      if (Value scale = norm.getScale())
+        g = e.mul(g, e.emit(scale, trailing(row, scale, i)));
+      return g;
+    });
   };
   auto normalized = [&](Index i) {
-    return e.mul(e.sub(row.operand(1, i), mean), rstd);
+    return row.keep(
+        1, [&] { return e.mul(e.sub(row.operand(1, i), mean), rstd); });
   };
   Reducer sum{ReduceKind::Sum, type};
   SmallVector<Value> sums = row.reduce({sum, sum}, [&](Index i) {
@@ -168,12 +191,8 @@ static void emitLayerNormGrad(RowContext &row) {
 static void emitCrossEntropy(RowContext &row) {
   Emitter &e = row.e;
   auto loss = cast<CrossEntropyOp>(row.op);
-  Type type = typeOf(row, 0);
   int64_t axis = loss.getAxis();
-  Value max = emitRowMax(row);
-  Value sum = row.sumFetching(type, [&](Index i) {
-    return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
-  });
+  auto [max, sum] = emitExponentials(row);
   Value log = emitLog(e, sum), lse = e.add(max, log);
   // What rounding took from lse, exactly (Knuth's two-sum).
   Value part = e.sub(lse, max);
