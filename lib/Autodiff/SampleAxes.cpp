@@ -130,6 +130,9 @@ SampleAxis SampleAxes::transfer(Operation *op) const {
     return SampleAxis::mixed();
   if (isa<AllReduceOp>(op)) // all ranks get the same
     return SampleAxis::same();
+  // Numbers of rows of all samples are Mixed, and their reader is not.
+  if (SampleAxis rows = keptByRows(*this, op); rows.isPart())
+    return rows;
   SampleAxis part;
   for (Value operand : op->getOperands()) {
     SampleAxis given = of(operand);
@@ -152,7 +155,7 @@ SampleAxis SampleAxes::transfer(Operation *op) const {
       return kept;
   if (auto concat = dyn_cast<ConcatOp>(op))
     return concatenated(*this, concat);
-  return keptByRows(*this, op);
+  return SampleAxis::mixed();
 }
 
 /// Returns what random numbers are by the values that they meet point by point;
