@@ -60,12 +60,12 @@ func.func @forward(%x: tensor<4x4xf32> {ckopt.name = "x", ckopt.role = "input"})
 
 // -----
 
-// One row of noise may be for all samples, or for the one that a rank has.
-func.func @forward(%x: tensor<1x8xf32> {ckopt.name = "x", ckopt.role = "input"}, %seed: tensor<i64>, %step: tensor<i64>) -> (tensor<1x8xf32> {ckopt.name = "y"}) {
+// Noise of which no sample has its own.
+func.func @forward(%x: tensor<4x8xf32> {ckopt.name = "x", ckopt.role = "input"}, %seed: tensor<i64>, %step: tensor<i64>) -> (tensor<4x8xf32> {ckopt.name = "y"}) {
   // expected-error @+1 {{ckopt.random draws random numbers of which it is not known whether each sample has its own}}
-  %n = ckopt.random normal %seed, %step {site = 1 : i64} : (tensor<i64>, tensor<i64>) -> tensor<1x8xf32>
-  %y = ckopt.add %x, %n : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
-  return %y : tensor<1x8xf32>
+  %n = ckopt.random normal %seed, %step {site = 1 : i64} : (tensor<i64>, tensor<i64>) -> tensor<8x8xf32>
+  %y = ckopt.matmul %x, %n : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
 }
 
 // -----
