@@ -165,13 +165,9 @@ static Value ownTerm(func::FuncOp function, const LossTerm &term,
                      const LossOptions &options, Value output) {
   if (options.ranks == 1)
     return output;
-  Value share = shareOfBatch(output, SampleAxes(function), options.ranks);
-  if (!share)
-    function.emitError("the model computes the loss '")
-        << term.output << "' itself, in another way than by sums and means "
-        << "over samples: what it is of the losses of " << options.ranks
-        << " ranks is not known; attach a loss (--loss)";
-  return share;
+  auto share =
+      shareOfLoss(output, term.output, SampleAxes(function), options.ranks);
+  return failed(share) ? Value() : *share;
 }
 
 /// Builds one term's value without its weight, a scalar of f32 or f64.
@@ -223,6 +219,8 @@ static LogicalResult checkTerms(func::FuncOp function,
   if (options.ranks == 1)
     return success();
   SampleAxes axes(function);
+  if (axes.samples() == 1) // shapes do not tell where the sample lies
+    return success();
   for (const LossTerm &term : options.terms)
     if (term.attaches() &&
         failed(checkSamplesApart(

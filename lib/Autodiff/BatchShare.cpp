@@ -51,6 +51,10 @@ public:
     return all ? divided(all) : Value();
   }
 
+  /// Returns the first op that is in the way of a share that was asked for;
+  /// null: none is known.
+  Operation *obstacle() const { return inTheWay; }
+
 private:
   Value linear(Value value);
   Value linearOf(Operation *op);
@@ -67,6 +71,7 @@ private:
   const SampleAxes &axes;
   int64_t ranks;
   DenseMap<Value, Value> shares, totals; ///< looked up only
+  Operation *inTheWay = nullptr;
 };
 } // namespace
 
@@ -161,15 +166,36 @@ Value Shares::recomputed(Value value) {
   bool isPointwise =
       kernel && (isa<ReshapeOp, ExpandOp, PinOp>(op) ||
                  kernel.getKernelKind() == KernelKind::Elementwise);
-  if (!isPointwise || !axes.of(value).isMixed() ||
-      isa<RandomOp, DropoutOp, RankOp>(op))
+  bool readsSamples = op && llvm::any_of(op->getOperands(), [&](Value operand) {
+                        return axes.of(operand).isPart();
+                      });
+  if (!isPointwise || !axes.of(value).isMixed() || readsSamples ||
+      isa<RandomOp, DropoutOp, RankOp>(op)) {
+    if (op && axes.of(value).isMixed() &&
+        (!inTheWay || op->isBeforeInBlock(inTheWay)))
+      inTheWay = op;
     return {};
+  }
   return rebuilt(op, [&](Value operand) { return total(operand); });
 }
 
 Value autodiff::shareOfBatch(Value value, const SampleAxes &axes,
                              int64_t ranks) {
   return Shares(axes, ranks).of(value);
+}
+
+FailureOr<Value> autodiff::shareOfLoss(Value loss, StringRef name,
+                                       const SampleAxes &axes, int64_t ranks) {
+  Shares shares(axes, ranks);
+  if (Value share = isReal(loss) ? shares.of(loss) : Value())
+    return share;
+  Operation *op = shares.obstacle();
+  auto error =
+      op ? emitAt(op) << "combines samples, so that" : emitError(loss.getLoc());
+  return error << (op ? " " : "") << "the model computes the loss '" << name
+               << "' itself, in another way than by sums and means over "
+                  "samples: what it is of the losses of "
+               << ranks << " ranks is not known; attach a loss (--loss)";
 }
 
 LogicalResult autodiff::shareLoss(func::FuncOp function, int64_t ranks) {
@@ -181,13 +207,9 @@ LogicalResult autodiff::shareLoss(func::FuncOp function, int64_t ranks) {
   if (index >= end->getNumOperands())
     return function.emitError("there is no loss to share");
   Value loss = end->getOperand(index);
-  Value share = isReal(loss) ? shareOfBatch(loss, axes, ranks) : Value();
-  if (!share)
-    return emitError(loss.getLoc())
-           << "the model computes its loss '" << resultName(function, index)
-           << "' itself, in another way than by sums and means over samples: "
-           << "what it is of the losses of " << ranks << " ranks is not known; "
-           << "attach a loss (--loss)";
-  end->setOperand(index, share);
+  auto share = shareOfLoss(loss, resultName(function, index), axes, ranks);
+  if (failed(share))
+    return failure();
+  end->setOperand(index, *share);
   return success();
 }

@@ -25,6 +25,11 @@ llvm::LogicalResult numberDraws(mlir::func::FuncOp function,
 mlir::Value shareOfBatch(mlir::Value value, const SampleAxes &axes,
                          int64_t ranks);
 
+/// The share of a loss that the model computes itself; an error where it is not
+/// known, at the op that is the reason.
+llvm::FailureOr<mlir::Value> shareOfLoss(mlir::Value loss, llvm::StringRef name,
+                                         const SampleAxes &axes, int64_t ranks);
+
 /// Begins an error at the op with the name of its operator.
 mlir::InFlightDiagnostic emitAt(mlir::Operation *op);
 

@@ -15,6 +15,7 @@
 
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -154,22 +155,42 @@ static std::optional<int64_t> ownRows(const SampleAxes &axes, Value table,
   return std::nullopt;
 }
 
+/// What is put into rows, of each sample along the axis.
+static bool isOwn(const SampleAxes &axes, Value updates, int64_t axis) {
+  SampleAxis given = axes.of(updates);
+  return given.isSame() ? axes.isUniform(updates, axis)
+                        : given == SampleAxis::part(axis);
+}
+
 SampleAxis autodiff::keptByRows(const SampleAxes &axes, Operation *op) {
-  if (auto gather = dyn_cast<GatherOp>(op)) {
-    int64_t axis = int64_t(gather.getAxis());
-    auto along = ownRows(axes, gather.getData(), axis, gather.getIndices());
-    return along ? SampleAxis::part(axis + *along) : SampleAxis::mixed();
-  }
-  auto scatter = dyn_cast<ScatterAddOp>(op);
-  if (!scatter)
-    return SampleAxis::mixed();
-  int64_t axis = int64_t(scatter.getAxis());
-  auto along = ownRows(axes, scatter.getInit(), axis, scatter.getIndices());
-  if (!along)
-    return SampleAxis::mixed();
-  SampleAxis updates = axes.of(scatter.getUpdates());
-  bool isOwn = updates.isSame()
-                   ? axes.isUniform(scatter.getUpdates(), axis + *along)
-                   : updates == SampleAxis::part(axis + *along);
-  return isOwn ? SampleAxis::part(axis) : SampleAxis::mixed();
+  auto part = [](bool isKept, int64_t axis) {
+    return isKept ? SampleAxis::part(axis) : SampleAxis::mixed();
+  };
+  auto numbers = [&](Value table, int64_t axis, Value given) {
+    return axes.of(given).isSame() && axes.of(table).isSame()
+               ? std::nullopt
+               : ownRows(axes, table, axis, given);
+  };
+  return llvm::TypeSwitch<Operation *, SampleAxis>(op)
+      .Case([&](GatherOp o) {
+        int64_t axis = int64_t(o.getAxis());
+        auto along = numbers(o.getData(), axis, o.getIndices());
+        return part(along.has_value(), axis + along.value_or(0));
+      })
+      .Case([&](GatherElementsOp o) {
+        int64_t axis = int64_t(o.getAxis());
+        auto along = numbers(o.getData(), axis, o.getIndices());
+        return part(along == axis, axis);
+      })
+      .Case([&](ScatterAddOp o) {
+        int64_t axis = int64_t(o.getAxis());
+        auto along = numbers(o.getInit(), axis, o.getIndices());
+        return part(along && isOwn(axes, o.getUpdates(), axis + *along), axis);
+      })
+      .Case([&](ScatterElementsOp o) {
+        int64_t axis = int64_t(o.getAxis());
+        auto along = numbers(o.getInit(), axis, o.getIndices());
+        return part(along == axis && isOwn(axes, o.getUpdates(), axis), axis);
+      })
+      .Default(SampleAxis::mixed());
 }

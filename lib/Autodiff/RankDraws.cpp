@@ -76,6 +76,8 @@ FailureOr<RankDraws::Draw> RankDraws::choose(Operation *op) const {
     return op->emitError("draws random numbers of which it is not known "
                          "whether each sample has its own: how ranks share "
                          "them is not known");
+  if (axis.isMixed() && axes.samples() == 1) // shapes tell nothing
+    axis = SampleAxis::part(0);
   if (axis.isMixed())
     return op->emitError("draws random numbers for ")
            << op->getResult(0).getType() << ", of which it is not known where "

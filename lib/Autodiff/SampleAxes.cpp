@@ -47,7 +47,7 @@ private:
 } // namespace
 
 /// The samples begin where as many elements lie before them. Where a rank has
-/// one sample, several dimensions may do: the one that looks like the old one.
+/// one sample, several dimensions may do: the one that holds nothing else.
 SampleAxis SampleAxes::reshaped(Value from, Value to) const {
   SampleAxis given = of(from);
   if (!given.isPart())
@@ -63,7 +63,7 @@ SampleAxis SampleAxes::reshaped(Value from, Value to) const {
     int64_t groups = passed && before % passed == 0 ? before / passed : 0;
     int64_t stretch = groups && size % groups == 0 ? size / groups : 0;
     if (stretch && stretch % samples == 0 && own % samples == 0)
-      if (int rank = 1 + 2 * (stretch == own) + (groups == 1);
+      if (int rank = 1 + 2 * (stretch == samples) + (groups == 1);
           rank > bestRank) {
         best = SampleAxis::part(int64_t(axis), groups);
         bestRank = rank;
@@ -130,6 +130,9 @@ SampleAxis SampleAxes::transfer(Operation *op) const {
     return SampleAxis::mixed();
   if (isa<AllReduceOp>(op)) // all ranks get the same
     return SampleAxis::same();
+  // Numbers of rows of all samples are Mixed, and their reader is not.
+  if (SampleAxis rows = keptByRows(*this, op); rows.isPart())
+    return rows;
   SampleAxis part;
   for (Value operand : op->getOperands()) {
     SampleAxis given = of(operand);
@@ -152,7 +155,7 @@ SampleAxis SampleAxes::transfer(Operation *op) const {
       return kept;
   if (auto concat = dyn_cast<ConcatOp>(op))
     return concatenated(*this, concat);
-  return keptByRows(*this, op);
+  return SampleAxis::mixed();
 }
 
 /// Returns what random numbers are by the values that they meet point by point;

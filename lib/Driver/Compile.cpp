@@ -406,8 +406,31 @@ llvm::Error Compilation::adopt(llvm::StringRef planned) {
   return llvm::Error::success();
 }
 
+/// Differentiates the model for two samples a rank. Where there is one, sizes
+/// do not show whether ops keep samples apart, and nothing would be refused.
+llvm::Error Compilation::checkWithTwoSamples() {
+  if (opts.step.ranks == 1 || imported.batch != 1 || !opts.phases.from.empty())
+    return llvm::Error::success();
+  onnx_frontend::ImportOptions import = opts.import;
+  import.batch = 2;
+  import.neededConstants = nullptr;
+  auto model = onnx_frontend::importModel(opts.model, import, *context);
+  if (!model) { // a constant or a shape is for one sample alone
+    llvm::consumeError(model.takeError());
+    return llvm::Error::success();
+  }
+  auto phases = buildPhases(opts.step, *targetInfo);
+  if (!phases)
+    return phases.takeError();
+  PhaseControl control;
+  control.to = "autodiff";
+  return runPhases(*model->module, *phases, control);
+}
+
 llvm::Error Compilation::runPlanning() {
   if (llvm::Error error = checkTrainedTypes())
+    return error;
+  if (llvm::Error error = checkWithTwoSamples())
     return error;
   auto phases = buildPhases(opts.step, *targetInfo, &plans);
   if (!phases)

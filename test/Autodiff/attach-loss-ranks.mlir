@@ -14,9 +14,9 @@ func.func @forward(%p: tensor<f32> {ckopt.name = "p", ckopt.role = "parameter"})
 // -----
 
 // The largest number of a rank's samples says nothing about those of others.
-// expected-error @+1 {{the model computes the loss 'l' itself, in another way than by sums and means over samples}}
 func.func @forward(%x: tensor<4xf32> {ckopt.name = "x", ckopt.role = "input"}, %p: tensor<f32> {ckopt.name = "p", ckopt.role = "parameter"})
     -> (tensor<f32> {ckopt.name = "l"}) {
+  // expected-error @+1 {{ckopt.reduce combines samples, so that the model computes the loss 'l' itself, in another way than by sums and means over samples}}
   %m = ckopt.reduce max %x {axes = array<i64: 0>, keepdims = false} : (tensor<4xf32>) -> tensor<f32>
   %l = ckopt.mul %m, %p : (tensor<f32>, tensor<f32>) -> tensor<f32>
   return %l : tensor<f32>

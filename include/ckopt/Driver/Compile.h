@@ -175,6 +175,7 @@ private:
 
   llvm::Error importModel();
   llvm::Error checkEmit() const;
+  llvm::Error checkWithTwoSamples();
   llvm::Error runPlanning();
   llvm::Error settleTarget();
   llvm::Error judgeExport() const;
