@@ -1,5 +1,5 @@
-"""other_sizes.py BYTES BYTES: two ranks, each of which gathers messages of its own size; prints what
-the runtime says of that."""
+"""other_sizes.py FOLDER BYTES BYTES: two ranks, each of which gathers messages of its own size;
+writes what the runtime says of that to FOLDER/RANK."""
 import ctypes
 import os
 import shutil
@@ -10,8 +10,10 @@ engine = ctypes.CDLL(os.path.join(libraries, "libckopt_mpi.so.1"), ctypes.RTLD_G
 runtime = ctypes.CDLL(os.path.join(libraries, "libckopt_runtime.so.1"))
 runtime.ckrt_last_error.restype = ctypes.c_char_p
 assert runtime.ckrt_world_open(ctypes.c_double(0)) == 0
-size = int(sys.argv[1 + runtime.ckrt_world_rank()])
+rank = runtime.ckrt_world_rank()
+size = int(sys.argv[2 + rank])
 own, everything = (ctypes.create_string_buffer(n * size) for n in (1, 2))
 status = runtime.ckrt_world_gather(own, ctypes.c_int64(size), everything)
-print(f"status {status}: {runtime.ckrt_last_error().decode()}", flush=True)
+with open(os.path.join(sys.argv[1], str(rank)), "w", encoding="utf-8") as file:
+    file.write(f"status {status}: {runtime.ckrt_last_error().decode()}\n")
 runtime.ckrt_world_close()
