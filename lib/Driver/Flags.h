@@ -58,14 +58,17 @@ private:
   llvm::Error settleOptimizer();
   void add(llvm::StringRef name, llvm::StringRef value, unsigned commands,
            llvm::StringRef help, Flag::Store store) {
-    bool file = value == "FILE" || value == "FOLDER" || value == "DIR";
-    auto noted = [this, name = name.str(), phase = phase, file,
+    // Machines have files and devices elsewhere.
+    bool elsewhere = value == "FILE" || value == "FOLDER" || value == "DIR" ||
+                     value == "cuda:N";
+    auto noted = [this, name = name.str(), phase = phase,
+                  value = elsewhere ? value.str() : "",
                   store = std::move(store)](llvm::StringRef text) {
       given.insert(name);
       std::string &written = o.compile.flags[name];
       written += flagText(name);
       if (!text.empty())
-        written += "=" + (file ? "FILE" : text.str());
+        written += "=" + (value.empty() ? text.str() : value);
       if (!phase.empty())
         o.compile.phases.flags[phase] +=
             " --" + name + (text.empty() ? "" : "=" + text.str());

@@ -48,10 +48,10 @@ ckopt::gatherTexts(const std::string &own) {
 /// own affair.
 static bool isOwnAffair(llvm::StringRef flag, bool sharded) {
   static constexpr llvm::StringLiteral names[] = {
-      "report",       "timeline",   "trace",       "plan-out", "plan-report",
-      "dump-phases",  "log",        "html",        "quiet",    "verbose",
-      "rank-timeout", "data-cache", "kernel-cache"};
-  if (flag == "o" || flag == "ema-out" || flag == "checkpoint")
+      "report",       "timeline",   "trace",        "plan-out",  "plan-report",
+      "dump-phases",  "log",        "html",         "quiet",     "verbose",
+      "rank-timeout", "data-cache", "kernel-cache", "checkpoint"};
+  if (flag == "o" || flag == "ema-out")
     return !sharded; // ranks that share weights write them together
   return llvm::is_contained(names, flag);
 }
