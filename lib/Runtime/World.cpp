@@ -188,7 +188,7 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
       abandon(pending);
     return false;
   };
-  // Receives first: a message then finds its place waiting.
+  // Receives first, so that what comes is taken while sends wait.
   for (bool sends : {false, true})
     for (const Transfer &t : list) {
       if (t.sends != sends || t.bytes == 0)
