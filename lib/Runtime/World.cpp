@@ -188,6 +188,10 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
       abandon(pending);
     return false;
   };
+  // Of a rank that has left nothing comes any more, but it waits for our word.
+  for (const Transfer &t : list)
+    if (gone[size_t(t.peer)] && !(t.sends && t.bytes == kLeavingBytes))
+      return fail(t.peer, kHasLeft);
   // Receives first, so that what comes is taken while sends wait.
   for (bool sends : {false, true})
     for (const Transfer &t : list) {
