@@ -353,7 +353,7 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     silence(options);
   else
     for (const std::string &remark : given.remarks)
-      llvm::errs() << "ckopt: " << remark << "\n";
+      llvm::errs() << "ckopt: " + remark + "\n";
   code = ExitOk;
   return true;
 }

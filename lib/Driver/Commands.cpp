@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ClusterPlan.h"
+#include "Parallel.h"
 #include "RunChecks.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
@@ -127,15 +128,17 @@ ckopt::prepareStep(DriverOptions &options,
                    std::unique_ptr<Compilation> *refused) {
   if (llvm::Error error = readConstants(options))
     return std::move(error);
+  auto load = readLoadOptions(options);
+  if (!load)
+    return load.takeError();
+  if (llvm::Error error = agreeOnWeights(load->weights))
+    return std::move(error);
   auto compilation = planModel(options, refused);
   if (!compilation)
     return compilation.takeError();
   PlannedStep planned{std::move(*compilation), nullptr};
   if (llvm::Error error = emitOnMain(*planned.compilation))
     return std::move(error);
-  auto load = readLoadOptions(options);
-  if (!load)
-    return load.takeError();
   auto session = ckopt::load(*planned.compilation, *load);
   if (!session)
     return session.takeError();

@@ -66,7 +66,7 @@ std::string Message::str() const {
 }
 
 void ckopt::printMessage(const Message &message) {
-  llvm::errs() << message.str() << "\n";
+  llvm::errs() << message.str() + "\n"; // one write: ranks share a terminal
 }
 
 Compilation::Compilation(CompileOptions options)

@@ -35,6 +35,11 @@ enum : unsigned {
 };
 } // namespace takers
 
+/// Returns a flag as it is written, behind a blank.
+inline std::string flagText(const std::string &name) {
+  return (name.size() == 1 ? " -" : " --") + name;
+}
+
 /// Fills a table with all flags of all subcommands, which store into `options`.
 class DriverFlags {
 public:
@@ -53,9 +58,17 @@ private:
   llvm::Error settleOptimizer();
   void add(llvm::StringRef name, llvm::StringRef value, unsigned commands,
            llvm::StringRef help, Flag::Store store) {
+    // Machines have files and devices elsewhere.
+    bool elsewhere = value == "FILE" || value == "FOLDER" || value == "DIR" ||
+                     value == "cuda:N";
     auto noted = [this, name = name.str(), phase = phase,
+                  value = elsewhere ? value.str() : "",
                   store = std::move(store)](llvm::StringRef text) {
       given.insert(name);
+      std::string &written = o.compile.flags[name];
+      written += flagText(name);
+      if (!text.empty())
+        written += "=" + (value.empty() ? text.str() : value);
       if (!phase.empty())
         o.compile.phases.flags[phase] +=
             " --" + name + (text.empty() ? "" : "=" + text.str());

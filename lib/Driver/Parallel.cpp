@@ -194,6 +194,8 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
   endsAll = true;
   beginPreparing();
   options.compile.together = true;
+  if (llvm::Error error = agreeOnFlags(options.compile))
+    return error;
   if (llvm::Error error = agreeOnCpu(options.compile.target))
     return error;
   if (isMainRank()) {
@@ -219,10 +221,6 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
 //===----------------------------------------------------------------------===//
 // What ranks compare and share
 //===----------------------------------------------------------------------===//
-
-static llvm::Error rankError(const std::string &text) {
-  return makeError(ExitRank, text);
-}
 
 static uint64_t hashOf(llvm::StringRef bytes) {
   return llvm::xxh3_64bits(bytes);
@@ -419,6 +417,8 @@ llvm::Error ckopt::addHash(uint64_t &hash, const StoredTensors &tensors) {
 /// What a rank is about to do, as others' errors say it.
 static const char *describe(Call call) {
   switch (call) {
+  case Call::Compile:
+    return "compiles";
   case Call::Step:
     return "makes a step";
   case Call::Gradients:

@@ -11,8 +11,14 @@
 #include "ckopt/Driver/Ranks.h"
 #include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Runtime/World.h"
+#include "ckopt/Support/Error.h"
 
 namespace ckopt {
+
+/// Makes the error of ranks that differ or do not answer.
+inline llvm::Error rankError(const llvm::Twine &text) {
+  return makeError(ExitRank, text);
+}
 
 /// Tells whether a rank that fails ends the others: then it need not tell them.
 bool failureEndsAll();
@@ -53,6 +59,15 @@ int64_t ranksOfMachine(int64_t ranks);
 /// would each do the same, alone, and ranks that nobody started.
 llvm::Error joinWorld(DriverOptions &options);
 
+/// Refuses options that are not those of rank 0, before anything is made of
+/// them.
+llvm::Error agreeOnFlags(const CompileOptions &options);
+/// Compares imported models and their weights before they are planned together;
+/// an error on all where one has failed by itself already (`own`).
+llvm::Error agreeOnModel(const Compilation &compilation, llvm::Error own);
+/// Compares weights that are given beside the model.
+llvm::Error agreeOnWeights(const TensorMap &weights);
+
 /// Plans on rank 0 alone, whose search may depend on time; all ranks get the
 /// plan, or the error, where `compilation` is planned together.
 llvm::Error planOnMain(Compilation &compilation);
@@ -77,6 +92,7 @@ void leaveFilesToMain(TrainOptions &train);
 
 /// What the ranks of a program do together.
 enum class Call : int64_t {
+  Compile,
   Step,
   Gradients,
   Fit,
@@ -105,6 +121,8 @@ void addHash(uint64_t &hash, const TensorMap &tensors);
 llvm::Error addHash(uint64_t &hash, const StoredTensors &tensors);
 /// Compares what all ranks trained; a difference is a defect of ckopt.
 llvm::Error checkSameState(const Session &session);
+/// Returns a text of each rank, where there are several.
+llvm::Expected<std::vector<std::string>> gatherTexts(const std::string &own);
 /// Returns a number of each rank.
 llvm::Expected<std::vector<int64_t>> gatherNumbers(int64_t own);
 

@@ -20,10 +20,6 @@
 using namespace ckopt;
 using runtime::World;
 
-static llvm::Error rankError(const llvm::Twine &text) {
-  return makeError(ExitRank, text);
-}
-
 //===----------------------------------------------------------------------===//
 // Bytes of rank 0
 //===----------------------------------------------------------------------===//
@@ -136,29 +132,12 @@ llvm::Error ckopt::emitOnMain(Compilation &compilation) {
 // Processors
 //===----------------------------------------------------------------------===//
 
-/// Returns the texts of all ranks.
-static llvm::Expected<std::vector<std::string>>
-gatherTexts(World &world, const std::string &own) {
-  auto sizes = gatherNumbers(int64_t(own.size()));
-  if (!sizes)
-    return sizes.takeError();
-  int64_t most = *llvm::max_element(*sizes);
-  std::string padded = own, all(size_t(most * world.size()), '\0'), error;
-  padded.resize(size_t(most));
-  if (!world.gatherAll(padded.data(), most, all.data(), error))
-    return rankError(error);
-  std::vector<std::string> texts;
-  for (size_t rank = 0; rank < sizes->size(); ++rank)
-    texts.push_back(all.substr(rank * size_t(most), size_t((*sizes)[rank])));
-  return std::move(texts);
-}
-
 llvm::Error ckopt::agreeOnCpu(CpuOptions &cpu) {
   World &world = *World::current();
   MachineCpu own = MachineCpu::own(
       ("rank " + llvm::Twine(world.rank()) + " on " + world.host()).str());
-  auto texts = gatherTexts(world, own.name + "\n" + own.architecture + "\n" +
-                                      llvm::join(own.features, "\n"));
+  auto texts = gatherTexts(own.name + "\n" + own.architecture + "\n" +
+                           llvm::join(own.features, "\n"));
   if (!texts)
     return texts.takeError();
   std::vector<MachineCpu> all;

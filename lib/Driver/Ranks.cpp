@@ -63,6 +63,11 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
       return error;
   }
   settings.compile.together = true;
+  if (llvm::Error error =
+          meetRanks({Call::Compile, 0, ""}, llvm::Error::success()))
+    return error;
+  if (llvm::Error error = agreeOnFlags(settings.compile))
+    return error;
   if (llvm::Error error = agreeOnCpu(settings.compile.target))
     return error;
   if (!isMainRank()) {

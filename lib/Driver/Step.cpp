@@ -77,12 +77,17 @@ static llvm::Error checkTokens(const Compilation &compilation,
   return llvm::Error::success();
 }
 
-llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
+static llvm::Error importForStep(Compilation &compilation, DataOptions &data) {
   if (llvm::Error error = compilation.import())
     return error;
   if (llvm::Error error = checkTokens(compilation, data))
     return error;
-  if (llvm::Error error = settleLoss(compilation, data))
+  return settleLoss(compilation, data);
+}
+
+llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
+  if (llvm::Error error =
+          agreeOnModel(compilation, importForStep(compilation, data)))
     return error;
   if (llvm::Error error = planOnMain(compilation))
     return error;

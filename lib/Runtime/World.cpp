@@ -188,7 +188,11 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
       abandon(pending);
     return false;
   };
-  // Receives first: a message then finds its place waiting.
+  // Of a rank that has left nothing comes any more, but it waits for our word.
+  for (const Transfer &t : list)
+    if (gone[size_t(t.peer)] && !(t.sends && t.bytes == kLeavingBytes))
+      return fail(t.peer, kHasLeft);
+  // Receives first, so that what comes is taken while sends wait.
   for (bool sends : {false, true})
     for (const Transfer &t : list) {
       if (t.sends != sends || t.bytes == 0)

@@ -65,8 +65,11 @@ ExitCode reportError(Error error, StringRef tool, raw_ostream &os) {
     return ExitOk;
   SmallVector<StringRef> lines;
   StringRef(text.text).split(lines, '\n');
+  // One string makes one write: messages of several processes stay apart.
+  std::string said;
   for (StringRef line : lines)
-    os << tool << ": error: " << line << '\n';
+    said += (tool + ": error: " + line + "\n").str();
+  os << said;
   return text.code;
 }
 

@@ -168,6 +168,47 @@ step(x=images[:64], y=labels[:64])""",
 
 
 @needs_mpi
+def test_a_rank_that_compiles_where_another_makes_a_step(tmp_path):
+    said = run_script(tmp_path, """
+        step = make(parallel="dp:2")
+        if ckopt.rank() == 0:
+            call = lambda: make(parallel="dp:2")
+        else:
+            try:
+                make()  # refused here, and not heard of by rank 0
+            except ckopt.UsageError:
+                print("refused")
+            call = lambda: step(x=images[:64], y=labels[:64])
+        try:
+            call()
+        except ckopt.RankError as error:
+            assert "rank 1 makes a step where rank 0 compiles" in str(error), error
+            print("heard of it")
+        step(x=images[:64], y=labels[:64])
+        print("went on")
+        """)
+    assert [said.count(text) for text in ("refused", "heard of it", "went on")] == [1, 2, 2], said
+
+
+@needs_mpi
+def test_what_ranks_were_given_is_compared(tmp_path):
+    said = run_script(tmp_path, """
+        rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+        for more in (dict(parallel="dp:2" if rank else "fsdp:2"),
+                     dict(parallel="dp:2", threads=1 + rank)):
+            try:
+                make(**more)
+            except ckopt.RankError as error:
+                assert "rank 1 differs from rank 0 in its options: rank 1 has" in str(error), error
+                print("refused")
+        step = make(parallel="dp:2")
+        step(x=images[:64], y=labels[:64])
+        print("went on")
+        """)
+    assert [said.count(text) for text in ("refused", "went on")] == [4, 2], said
+
+
+@needs_mpi
 def test_an_exception_of_one_rank_ends_the_others(tmp_path):
     said = run_script(tmp_path, """
         step = make(parallel="dp:2")
@@ -204,7 +245,7 @@ def test_budget_errors_are_those_of_rank_0(tmp_path):
         try:
             make(parallel="dp:2", budget="10KiB")
         except ckopt.BudgetError as error:
-            print("refused", len(str(error)) > 0)
+            print(f"refused {len(str(error)) > 0}")
         make(parallel="dp:2")
         """)
     assert said.count("refused True") == 2, said

@@ -17,7 +17,8 @@ TEST(RuleCoverage, EveryFloatOpHasARule) {
   const std::set<std::string> without{
       // No operands, or none that a gradient could flow through.
       "ckopt.constant", "ckopt.iota", "ckopt.rank", "ckopt.not", "ckopt.and",
-      "ckopt.or", "ckopt.xor", "ckopt.compare", "ckopt.random",
+      "ckopt.or", "ckopt.xor", "ckopt.collective_start",
+      "ckopt.collective_wait", "ckopt.compare", "ckopt.random",
       "ckopt.shift_left", "ckopt.shift_right", "ckopt.top_k",
       // Gradients of gradients: not asked for by any first-order training.
       "ckopt.max_pool_grad", "ckopt.layer_norm_grad", "ckopt.batch_norm_grad",

@@ -23,6 +23,25 @@ TEST(Error, SeveralErrorsAreOneLineEachAndTheFirstGivesTheCode) {
   EXPECT_EQ(printed, "ckopt: error: one\nckopt: error: two\n");
 }
 
+namespace {
+/// Counts writes, as an unbuffered stream makes them.
+class CountingStream : public llvm::raw_ostream {
+public:
+  CountingStream() : raw_ostream(/*unbuffered=*/true) {}
+  int writes = 0;
+
+private:
+  void write_impl(const char *, size_t) override { ++writes; }
+  uint64_t current_pos() const override { return 0; }
+};
+} // namespace
+
+TEST(Error, AMessageIsOneWriteSoThatThoseOfSeveralProcessesStayApart) {
+  CountingStream os;
+  reportError(joinErrors(usageError("one"), inputError("two")), "ckopt", os);
+  EXPECT_EQ(os.writes, 1);
+}
+
 TEST(Error, SuccessPrintsNothing) {
   std::string printed;
   llvm::raw_string_ostream os(printed);

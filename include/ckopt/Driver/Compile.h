@@ -17,6 +17,7 @@
 #include "mlir/IR/MLIRContext.h"
 
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -27,6 +28,9 @@ namespace ckopt {
 /// The treatment of a file that lacks parameters of the model it was exported
 /// from.
 enum class LostParameters { Refuse, Warn, Ignore };
+
+/// Flags or settings by name, as they were written; of files, that they were.
+using GivenFlags = std::map<std::string, std::string>;
 
 struct CompileOptions {
   std::string model; ///< .onnx
@@ -53,6 +57,7 @@ struct CompileOptions {
   bool keepGraph = false;    ///< remember what the planner is asked
   /// All ranks plan it at the same time: rank 0 searches, they share its plan.
   bool together = false;
+  GivenFlags flags; ///< ranks compare them
   LostParameters lost = LostParameters::Refuse;
   MessageHandler messages = printMessage;
   bool remarks = true; ///< tell what import and the loss took for what

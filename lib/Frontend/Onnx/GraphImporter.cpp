@@ -320,6 +320,14 @@ bool GraphImporter::areOperandsReady(NodeImporter &importer) {
 }
 
 bool GraphImporter::importNode(const Node &node) {
+  Bindings unpinned = pinOperands(node);
+  bool ok = importPlainNode(node);
+  for (auto &[name, value] : unpinned)
+    values[name] = value;
+  return ok;
+}
+
+bool GraphImporter::importPlainNode(const Node &node) {
   NodeImporter importer(*this, node, nodeLocation(node, builder.getContext()));
   bool ready = areOperandsReady(importer);
   Handler handler = findHandler(node.domain, node.op, node.opset);

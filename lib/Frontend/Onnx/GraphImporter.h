@@ -144,12 +144,16 @@ private:
 
   void createArguments();
   bool importNode(const Node &node);
+  bool importPlainNode(const Node &node);
   bool areOperandsReady(NodeImporter &importer);
   void use(const Node &node);
   void recordShapes();
   /// In WholeBatch.cpp: numbers that depend on the batch's size.
   void recordConstants();
   mlir::LogicalResult addWholeNumbers();
+  using Bindings = llvm::SmallVector<std::pair<std::string, mlir::Value>>;
+  Bindings pinOperands(const Node &node);
+  mlir::Value pinOf(mlir::Value number, mlir::DenseElementsAttr whole);
   mlir::LogicalResult collectResults();
   void setDictionaries();
   /// In Finish.cpp: dead code, large constants, unused weights.
@@ -168,6 +172,7 @@ private:
   std::vector<Argument> arguments;
   llvm::StringMap<mlir::Value> values;
   llvm::StringMap<Sequence> sequences;
+  llvm::DenseMap<mlir::Value, mlir::Value> pins; ///< of real numbers
   llvm::StringMap<const HostTensor *> initializers;
   llvm::StringSet<> used;
   Updates updates;

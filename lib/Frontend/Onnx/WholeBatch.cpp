@@ -6,12 +6,13 @@
 // numbers from its batch's size. Shapes and places in the batch must be the
 // part's; what values are scaled by must be the whole batch's. Method: the
 // graph is imported with the whole batch, too. Where a name's constant differs,
-// it depends on the size. Shapes are no operands any more when the graph is
-// built, so that what is left are values: real numbers, and integers that
-// become real ones. Those get both values (Utils/WholeBatch.h). Integers that
-// only choose places stay as they are. Guarantee: what is both, and real
-// numbers that differ from sample to sample, are errors. O(ops), and again for
-// each integer constant that differs.
+// it depends on the size. A real number gets both values (Utils/WholeBatch.h)
+// in front of each node that combines it with data, before a fold could drop
+// the part's (a division by one). Integers are looked at when the graph is
+// built: shapes are no operands any more, those that become real numbers get
+// both values, and those that only choose places stay as they are. Guarantee:
+// what is both, and real numbers that differ from sample to sample, are errors.
+// O(ops), and again for each integer constant that differs.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
@@ -26,6 +27,16 @@ static DenseElementsAttr constantOf(Value value) {
   DenseElementsAttr elements;
   return value && matchPattern(value, m_Constant(&elements))
              ? elements
+             : DenseElementsAttr();
+}
+
+/// The number of the whole batch in the part's type; null if it has none.
+static DenseElementsAttr inType(DenseElementsAttr whole,
+                                RankedTensorType type) {
+  if (whole.getType() == type)
+    return whole;
+  return whole.isSplat() && whole.getElementType() == type.getElementType()
+             ? DenseElementsAttr::get(type, whole.getSplatValue<Attribute>())
              : DenseElementsAttr();
 }
 
@@ -66,14 +77,47 @@ static Uses usesOf(Value integer) {
   return uses;
 }
 
-/// The number of the whole batch in the part's type; null if it has none.
-static DenseElementsAttr inType(DenseElementsAttr whole,
-                                RankedTensorType type) {
-  if (whole.getType() == type)
-    return whole;
-  return whole.isSplat() && whole.getElementType() == type.getElementType()
-             ? DenseElementsAttr::get(type, whole.getSplatValue<Attribute>())
-             : DenseElementsAttr();
+Value GraphImporter::pinOf(Value number, DenseElementsAttr whole) {
+  Value &pin = pins[number];
+  if (pin)
+    return pin;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfterValue(number);
+  auto op = PinOp::create(builder, number.getLoc(), number);
+  op->setAttr(kWholeBatchAttr, whole);
+  return pin = op.getOutput();
+}
+
+/// Lets a node read pins of numbers that it combines with data. Returns what
+/// its operands' names were bound to.
+GraphImporter::Bindings GraphImporter::pinOperands(const Node &node) {
+  Bindings before;
+  if (!wholeConstants)
+    return before;
+  auto isData = [&](const std::string &name) {
+    Value value = name.empty() || !isDefined(name) || findSequence(name)
+                      ? Value()
+                      : lookup(name);
+    return value && !constantOf(value);
+  };
+  if (llvm::none_of(node.inputs, isData))
+    return before;
+  for (const std::string &name : node.inputs) {
+    auto bound = values.find(name);
+    auto found = wholeConstants->find(name);
+    DenseElementsAttr own =
+        bound == values.end() ? DenseElementsAttr() : constantOf(bound->second);
+    if (!own || found == wholeConstants->end() || found->second == own ||
+        !isa<FloatType>(own.getElementType()))
+      continue;
+    DenseElementsAttr whole =
+        inType(found->second, cast<RankedTensorType>(own.getType()));
+    if (!whole || whole == own)
+      continue; // told by addWholeNumbers(), or another shape of the same
+    before.push_back({name, bound->second});
+    bound->second = pinOf(bound->second, whole);
+  }
+  return before;
 }
 
 LogicalResult GraphImporter::addWholeNumbers() {
@@ -105,10 +149,8 @@ LogicalResult GraphImporter::addWholeNumbers() {
     } else if (!whole) {
       refuse("and differs from sample to sample");
     } else {
-      builder.setInsertionPointAfterValue(value);
-      auto pin = PinOp::create(builder, value.getLoc(), value);
-      pin->setAttr(kWholeBatchAttr, whole);
-      value.replaceAllUsesExcept(pin, pin);
+      Value pin = pinOf(value, whole);
+      value.replaceAllUsesExcept(pin, pin.getDefiningOp());
     }
   }
   builder.setInsertionPointToEnd(body);

@@ -3,8 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: move bytes between processes on whatever a cluster has, without
-// memory that grows with them. Method: point-to-point messages alone, of MPI's
-// first version: MPI's own reductions allocate buffers and promise no order.
+// memory that grows with them. Method: point-to-point messages alone: MPI's own
+// reductions allocate buffers and promise no order. A receive looks at the size
+// of the message that has come (MPI_Improbe) before it gives MPI the buffer:
+// implementations write past one that is too short (OpenMPI, of messages that
+// it copies from the sender's memory).
 // The process may use MPI for itself (mpi4py): messages then go through a
 // communicator of their own, and who initialized MPI finalizes it. Guarantee:
 // buffers are the caller's; what MPI itself keeps (its eager and shared
@@ -22,13 +25,25 @@ using namespace ckopt::runtime;
 
 namespace {
 
-/// A message that is under way; done: null.
+enum class Stage {
+  Free,
+  Expected, ///< to receive, and has not come yet
+  Moving,   ///< MPI has the buffer
+};
+
+/// A message that is under way.
 struct Message {
+  Stage stage = Stage::Free;
   MPI_Request request = MPI_REQUEST_NULL;
-  int64_t expected = -1; ///< bytes to receive; -1: it is sent
+  int64_t expected = -1;       ///< bytes to receive; -1: it is sent
+  int64_t order = 0;           ///< messages of a peer are received in order
+  void *data = nullptr;        ///< that is received to
+  int32_t peer = 0;            ///< who sends it
+  std::vector<char> otherSize; ///< what came instead
 };
 
 std::vector<Message> messages; ///< by number
+int64_t received = 0;          ///< receives that began
 std::string reason;
 MPI_Comm world = MPI_COMM_NULL;
 bool ownsMpi = false; ///< this library initialized it
@@ -75,13 +90,13 @@ const char *start(int32_t &rank, int32_t &size) {
   return nullptr;
 }
 
-int32_t newMessage(int64_t expected) {
+int32_t newMessage(Message message) {
   for (size_t i = 0; i < messages.size(); ++i)
-    if (messages[i].request == MPI_REQUEST_NULL) {
-      messages[i].expected = expected;
+    if (messages[i].stage == Stage::Free) {
+      messages[i] = std::move(message);
       return int32_t(i);
     }
-  messages.push_back({MPI_REQUEST_NULL, expected});
+  messages.push_back(std::move(message));
   return int32_t(messages.size()) - 1;
 }
 
@@ -89,58 +104,113 @@ constexpr int kTag = 0, kBeatTag = 1;
 
 const char *send(const void *data, int64_t bytes, int32_t to,
                  int32_t &request) {
-  request = newMessage(-1);
-  return explain(MPI_Isend(data, int(bytes), MPI_BYTE, to, kTag, world,
-                           &messages[size_t(request)].request),
-                 "MPI_Isend");
+  Message message;
+  message.stage = Stage::Moving;
+  if (const char *why = explain(MPI_Isend(data, int(bytes), MPI_BYTE, to, kTag,
+                                          world, &message.request),
+                                "MPI_Isend"))
+    return why;
+  request = newMessage(std::move(message));
+  return nullptr;
 }
 
 const char *receive(void *data, int64_t bytes, int32_t from, int32_t &request) {
-  request = newMessage(bytes);
-  return explain(MPI_Irecv(data, int(bytes), MPI_BYTE, from, kTag, world,
-                           &messages[size_t(request)].request),
-                 "MPI_Irecv");
+  Message message;
+  message.stage = Stage::Expected;
+  message.expected = bytes;
+  message.order = received++;
+  message.data = data;
+  message.peer = from;
+  request = newMessage(std::move(message));
+  return nullptr;
 }
 
 /// Says what is wrong with a message that another rank sent.
-const char *checkSize(int64_t expected, int64_t given, bool longer) {
-  if (given == expected && !longer)
+const char *checkSize(int64_t expected, int64_t given) {
+  if (given == expected)
     return nullptr;
-  if (given == kLeavingBytes && !longer)
+  if (given == kLeavingBytes)
     return kHasLeft;
-  reason =
-      kOtherSize +
-      (longer ? "more than" : std::to_string(given) + " bytes instead of") +
-      " the " + std::to_string(expected) +
-      " that were expected: the ranks do not make the same calls";
+  reason = kOtherSize + std::to_string(given) + " bytes instead of the " +
+           std::to_string(expected) +
+           " that were expected: the ranks do not make the same calls";
   return reason.c_str();
+}
+
+/// Returns whether an earlier receive waits for the same peer.
+bool isBehindAnother(const Message &message) {
+  for (const Message &other : messages)
+    if (other.stage == Stage::Expected && other.peer == message.peer &&
+        other.order < message.order)
+      return true;
+  return false;
+}
+
+/// Gives MPI the buffer once the message has come; one of another size gets a
+/// buffer of its own.
+const char *take(Message &message) {
+  int flag = 0, count = 0;
+  MPI_Message come;
+  MPI_Status status;
+  if (isBehindAnother(message))
+    return nullptr;
+  if (const char *why =
+          explain(MPI_Improbe(message.peer, kTag, world, &flag, &come, &status),
+                  "MPI_Improbe"))
+    return why;
+  if (!flag)
+    return nullptr;
+  MPI_Get_count(&status, MPI_BYTE, &count);
+  message.stage = Stage::Moving;
+  if (count != message.expected) {
+    message.otherSize.resize(size_t(count));
+    message.data = message.otherSize.data();
+  }
+  return explain(
+      MPI_Imrecv(message.data, count, MPI_BYTE, &come, &message.request),
+      "MPI_Imrecv");
 }
 
 const char *test(int32_t request, bool &done) {
   Message &message = messages[size_t(request)];
+  done = false;
+  if (message.stage == Stage::Expected)
+    if (const char *why = take(message)) {
+      message.stage = Stage::Free;
+      return why;
+    }
+  if (message.stage == Stage::Expected)
+    return nullptr;
   int flag = 0, count = 0;
   MPI_Status status;
   int code = MPI_Test(&message.request, &flag, &status);
-  done = flag != 0;
-  if (code == MPI_ERR_TRUNCATE)
-    return checkSize(message.expected, 0, /*longer=*/true);
-  if (code != MPI_SUCCESS)
+  if (code != MPI_SUCCESS) {
+    message.stage = Stage::Free;
     return explain(code, "MPI_Test");
-  if (!flag || message.expected < 0)
+  }
+  done = flag != 0;
+  if (!flag)
+    return nullptr;
+  message.stage = Stage::Free;
+  if (message.expected < 0)
     return nullptr;
   MPI_Get_count(&status, MPI_BYTE, &count);
-  return checkSize(message.expected, count, /*longer=*/false);
+  return checkSize(message.expected, count);
 }
 
 const char *cancel(int32_t request) {
   Message &message = messages[size_t(request)];
-  int cancelled = 0, count = 0;
+  if (message.stage == Stage::Expected)
+    take(message); // it may be the peer's last one
+  bool comes = message.stage == Stage::Moving;
+  message.stage = Stage::Free;
+  if (!comes)
+    return nullptr;
+  int count = 0;
   MPI_Status status;
-  MPI_Cancel(&message.request);
   MPI_Wait(&message.request, &status);
-  MPI_Test_cancelled(&status, &cancelled);
   MPI_Get_count(&status, MPI_BYTE, &count);
-  return !cancelled && count == kLeavingBytes ? kHasLeft : nullptr;
+  return count == kLeavingBytes ? kHasLeft : nullptr;
 }
 
 bool alive() {
