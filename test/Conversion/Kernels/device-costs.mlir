@@ -14,26 +14,26 @@
 // RUN: ckopt-opt %s --annotate-kernels="target=cuda library-workspace=65536" | FileCheck %s --check-prefix=ALL
 
 // BOTH: kernel_call @one{{.*}}workspace = 49152 : i64
-// BOTH: kernel_call @long{{.*}}workspace = 131072 : i64
+// BOTH: kernel_call @long{{.*}}workspace = 262144 : i64
 // ALL: kernel_call @one{{.*}}workspace = 65536 : i64
 // ALL: kernel_call @long{{.*}}workspace = 65536 : i64
 
 // CHECK: module attributes {ckopt.alignment = 256 : i64
 // CPU-NOT: ckopt.alignment
-// CHECK: @one{{.*}}ckopt.launches = 1 : i64, ckopt.product_time = 507.69
+// CHECK: @one{{.*}}ckopt.launches = 1 : i64, ckopt.product_time = 485.29
 // BARE: @one{{.*}}ckopt.launches = 1
 // CPU: @one
 func.func private @one(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf32> attributes {ckopt.kernel = "library"} {
   %0 = ckopt.matmul %x, %y : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %0 : tensor<64x64xf32>
 }
-// CHECK: @odd{{.*}}ckopt.product_time = 499.88
+// CHECK: @odd{{.*}}ckopt.product_time = 477.82
 func.func private @odd(%x: tensor<65x64xf32>, %y: tensor<64x64xf32>) -> tensor<65x64xf32> attributes {ckopt.kernel = "library"} {
   %0 = ckopt.matmul %x, %y : (tensor<65x64xf32>, tensor<64x64xf32>) -> tensor<65x64xf32>
   return %0 : tensor<65x64xf32>
 }
-// CHECK: @long{{.*}}ckopt.launches = 2 : i64, ckopt.product_time = 63.46
-// PARTS: @long{{.*}}ckopt.launches = 1 : i64, ckopt.product_time = 507.69
+// CHECK: @long{{.*}}ckopt.launches = 2 : i64, ckopt.product_time = 30.33
+// PARTS: @long{{.*}}ckopt.launches = 1 : i64, ckopt.product_time = 485.29
 func.func private @long(%x: tensor<64x4096xf32>, %y: tensor<4096x64xf32>) -> tensor<64x64xf32> attributes {ckopt.kernel = "library"} {
   %0 = ckopt.matmul %x, %y : (tensor<64x4096xf32>, tensor<4096x64xf32>) -> tensor<64x64xf32>
   return %0 : tensor<64x64xf32>
