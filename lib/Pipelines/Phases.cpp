@@ -192,6 +192,10 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   passes.addPass(createAnnotateKernelsPass(kernels));
 }
 
+bool ckopt::overlaps(const StepOptions &options) {
+  return options.ranks > 1 && options.overlap;
+}
+
 /// Refuses what steps of several ranks cannot do yet.
 static llvm::Error checkRanks(const StepOptions &options) {
   if (options.ranks < 1)
@@ -240,8 +244,10 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                     }});
   phases.push_back({"remat", "order and recomputation under the budget",
                     [options, result](OpPassManager &passes) {
-                      passes.addPass(createRematPass(options.remat, result));
-                      if (options.ranks > 1 && options.overlap)
+                      RematOptions remat = options.remat;
+                      remat.overlap = overlaps(options);
+                      passes.addPass(createRematPass(remat, result));
+                      if (remat.overlap)
                         passes.addPass(createOverlapPass(options.remat.costs));
                     }});
   phases.push_back(
