@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Checks.h"
 #include "ckopt/Support/Npz.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <bit>
 #include <cmath>
@@ -39,6 +40,20 @@ static double modelScale(const TensorMap &reference) {
       count += double(value.numElements());
     }
   return std::sqrt(sum / count);
+}
+
+double ckopt::test::gradientTolerance(const GoldenModel &model,
+                                      llvm::StringRef precision) {
+  double low = llvm::StringSwitch<double>(model.name)
+                   .Cases({"mlp", "gpt", "vit", "lstm"}, 0.03)
+                   .Case("lenet", 0.15)
+                   .Case("mobile", 0.35)
+                   .Default(0.6);
+  return llvm::StringSwitch<double>(precision)
+      .Case("f64", 1e-6)
+      .Case("bf16", low)
+      .Case("f16", low / 2)
+      .Default(1e-4);
 }
 
 void ckopt::test::checkGradients(Session &session, const GoldenModel &model,

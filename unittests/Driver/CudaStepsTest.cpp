@@ -27,6 +27,7 @@ struct Case {
   int64_t batch;
   std::string optimizer = "adamw";
   double ema = 0;
+  std::string precision = "f32";
 };
 void PrintTo(const Case &param, std::ostream *os) { *os << param.name; }
 
@@ -41,6 +42,7 @@ CompileOptions optionsOf(const Case &param, const MemoryBudget &budget = {}) {
   options.step.remat.search.effort = 0; // any plan will do
   options.step.optimizer.kind = param.optimizer;
   options.step.optimizer.ema = param.ema;
+  options.step.precision = param.precision;
   return options;
 }
 
@@ -48,22 +50,40 @@ CompileOptions optionsOf(const Case &param, const MemoryBudget &budget = {}) {
 // Gradients
 //===----------------------------------------------------------------------===//
 
-class CudaGradients : public testing::TestWithParam<GoldenModel> {};
+class CudaGradients
+    : public testing::TestWithParam<std::pair<GoldenModel, std::string>> {};
 
 TEST_P(CudaGradients, MatchPyTorch) {
-  CompileOptions options = optionsOf(golden(GetParam()));
+  auto [model, precision] = GetParam();
+  CompileOptions options = optionsOf(golden(model));
+  options.step.precision = precision;
   options.step.optimizer.kind.clear();
   options.step.evaluation = false;
   CudaStep step = get(compileForCuda(std::move(options)));
   ASSERT_TRUE(step.compilation);
   auto session = get(openOnStandin(step, kernels(), /*descending=*/false));
   ASSERT_TRUE(session);
-  checkGradients(*session, GetParam(), 1e-4);
+  checkGradients(*session, model, gradientTolerance(model, precision));
   EXPECT_EQ(get(session->measuredPeak()), step.arena());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CudaGradients, testing::ValuesIn(goldenModels()),
-                         [](const auto &info) { return info.param.name; });
+std::vector<std::pair<GoldenModel, std::string>> gradients() {
+  std::vector<std::pair<GoldenModel, std::string>> result;
+  for (const GoldenModel &model : goldenModels()) {
+    result.push_back({model, "f32"});
+    result.push_back({model, "bf16"});
+  }
+  // f16 differs by its instructions alone.
+  for (size_t i : {0, 1})
+    result.push_back({goldenModels()[i], "f16"});
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaGradients, testing::ValuesIn(gradients()),
+                         [](const auto &info) {
+                           return info.param.first.name + "_" +
+                                  info.param.second;
+                         });
 
 //===----------------------------------------------------------------------===//
 // Budgets
@@ -124,6 +144,14 @@ std::vector<Case> cases() {
   nadam.optimizer = "nadam";
   nadam.ema = 0.9;
   result.push_back(nadam);
+  // Activations stored in bf16: linear layers, convolutions, attention.
+  for (const GoldenModel &model : goldenModels())
+    if (model.name == "mlp" || model.name == "lenet" || model.name == "gpt" ||
+        model.name == "mobile") {
+      result.push_back(golden(model));
+      result.back().name += "_bf16";
+      result.back().precision = "bf16";
+    }
   return result;
 }
 

@@ -11,8 +11,6 @@
 //===----------------------------------------------------------------------===//
 #include "Checks.h"
 
-#include "llvm/ADT/StringSwitch.h"
-
 using namespace ckopt;
 using namespace ckopt::test;
 
@@ -47,31 +45,11 @@ TEST_P(GoldenGradients, MatchPyTorch) {
             loaded.compilation->summary().figures.arena);
 }
 
-/// What bf16 costs: about what PyTorch's autocast has on the same networks,
-/// which is 0.013 at worst for the first four, and 0.09, 0.44, 0.59 and 0.10
-/// for one parameter of lenet, resnet, unet and mobile: batch norms of a few
-/// samples take differences of what was rounded.
-double lowTolerance(const GoldenModel &model) {
-  return llvm::StringSwitch<double>(model.name)
-      .Cases({"mlp", "gpt", "vit", "lstm"}, 0.03)
-      .Case("lenet", 0.15)
-      .Case("mobile", 0.35)
-      .Default(0.6);
-}
-
-/// f16 has three bits more than bf16.
-double halfTolerance(const GoldenModel &model) {
-  return lowTolerance(model) / 2;
-}
-
 std::vector<Case> cases() {
   std::vector<Case> result;
   for (const GoldenModel &model : goldenModels())
-    for (auto [precision, tolerance] : {std::pair("f32", 1e-4),
-                                        {"f64", 1e-6},
-                                        {"bf16", lowTolerance(model)},
-                                        {"f16", halfTolerance(model)}})
-      result.push_back({model, precision, tolerance});
+    for (const char *precision : {"f32", "f64", "bf16", "f16"})
+      result.push_back({model, precision, gradientTolerance(model, precision)});
   // Six products of pieces are as close as one of f32, three nearly.
   for (const GoldenModel &model : goldenModels())
     if (model.name == "mlp" || model.name == "gpt" || model.name == "vit" ||
