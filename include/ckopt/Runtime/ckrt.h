@@ -164,7 +164,8 @@ typedef struct ckrt_session_options {
   int32_t one_by_one;
   /* File to which the first load writes the algorithms of cuBLASLt and cuDNN,
    * and from which later loads read them. NULL: FOLDER.lock beside an artifact
-   * that was loaded from a folder, none for one from memory; "": none. */
+   * that was loaded from a folder, none for one from memory; "": none. Of
+   * several ranks each has a file of its own: ".rank-R" is added. */
   const char *lock_file;
 } ckrt_session_options;
 

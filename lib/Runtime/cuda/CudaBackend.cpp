@@ -35,6 +35,18 @@ CudaBackend::CudaBackend(ckrt_program &program,
   this->options.lock_file = nullptr; // the caller owns the string
 }
 
+/// Gives each rank a lock file of its own: ranks have devices of their own, and
+/// libraries that may refuse other calls.
+void CudaBackend::chooseLock() {
+  if (lockPath.empty() || ranksOf(program.manifest) == 1)
+    return;
+  World *world = World::current();
+  if (auto comm = NcclComm::current())
+    lockPath += ".rank-" + std::to_string(comm->rank());
+  else if (world)
+    lockPath += ".rank-" + std::to_string(world->rank());
+}
+
 /// Settles which device a rank takes where nobody said it.
 ckrt_status CudaBackend::chooseDevice() {
   if (options.device >= 0)
@@ -55,6 +67,7 @@ ckrt_status CudaBackend::chooseDevice() {
 }
 
 ckrt_status CudaBackend::create() {
+  chooseLock();
   ckrt_status status = chooseDevice();
   if (status == CKRT_OK)
     status = readLock();

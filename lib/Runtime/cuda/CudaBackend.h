@@ -46,6 +46,7 @@ public:
 
 private:
   // In CudaBackend.cpp: construction, copies, checks.
+  void chooseLock();
   ckrt_status chooseDevice();
   ckrt_status makeStreams();
   ckrt_status download(char *to, int64_t offset, int64_t bytes);
