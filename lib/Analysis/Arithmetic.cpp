@@ -86,7 +86,8 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   double flops = kernel.getFlops();
   if (kernel.getKernelKind() != KernelKind::Library)
     return flops / rates.vector;
-  if (isa<RankOp>(op))
+  // What splits a collective knows what its two calls take, and says it there.
+  if (isa<RankOp, CollectiveStartOp, CollectiveWaitOp>(op))
     return 0;
   Type element = getElementTypeOrSelf(op->getOperand(0));
   if (element.isBF16() || element.isF16())

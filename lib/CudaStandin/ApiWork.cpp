@@ -19,11 +19,7 @@ static constexpr Result kInvalidHandle = 400;
 
 STANDIN cuStreamCreate(Stream *stream, unsigned) {
   ENTER("cuStreamCreate", "");
-  auto made = std::make_unique<StreamOpaque>();
-  made->number = static_cast<int>(machine.streams.size()) + 1;
-  made->context = machine.current();
-  *stream = made.get();
-  machine.streams.push_back(std::move(made));
+  *stream = machine.makeStream();
   return kSuccess;
 }
 
@@ -72,6 +68,8 @@ STANDIN cuStreamQuery(Stream stream) {
 STANDIN cuEventQuery(Event event) {
   Machine &machine = Machine::get();
   std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  if (event->isCaptured)
+    return machine.violation("asks an event that was captured");
   return event->stream ? machine.drain(event->stream, event->position)
                        : kSuccess;
 }
@@ -101,8 +99,15 @@ STANDIN cuEventRecord(Event event, Stream stream) {
   if (!machine.usable(stream->context, "a stream") ||
       !machine.usable(event->context, "an event"))
     return kInvalidHandle;
-  if (stream->capture)
-    return machine.violation("records an event in a stream that captures");
+  event->isCaptured = bool(stream->capture);
+  event->capture = stream->capture;
+  if (Capture *capture = stream->capture.get()) {
+    event->branch = stream->branch;
+    event->known = capture->known[stream->branch];
+    event->known.resize(capture->streams.size());
+    event->known[stream->branch] = capture->counts[stream->branch];
+    return kSuccess;
+  }
   machine.push(stream, [event]() -> Result {
     if (Machine::live(Machine::get().events, event))
       event->when = Machine::get().clock;
@@ -115,6 +120,8 @@ STANDIN cuEventRecord(Event event, Stream stream) {
 
 STANDIN cuEventSynchronize(Event event) {
   ENTER("cuEventSynchronize", nameOf(event));
+  if (event->isCaptured)
+    return machine.violation("waits for an event that was captured");
   return event->stream ? machine.finish(event->stream, event->position)
                        : kSuccess;
 }
@@ -131,19 +138,46 @@ STANDIN cuEventElapsedTime(float *milliseconds, Event start, Event end) {
   return kSuccess;
 }
 
+/// Puts the wait into the graph; a stream that captures nothing joins.
+static Result captureWait(Machine &machine, Stream stream, Event event) {
+  std::shared_ptr<Capture> capture = event->capture.lock();
+  if (!event->isCaptured || !capture)
+    return machine.violation("waits for an event outside of its capture");
+  if (stream->capture && stream->capture != capture)
+    return machine.violation("waits for an event of another capture");
+  if (!stream->capture) {
+    if (stream->done != stream->queued)
+      return machine.violation("a stream joins a capture while it has work");
+    stream->capture = capture;
+    stream->branch = capture->streams.size();
+    capture->streams.push_back(stream);
+    capture->counts.push_back(0);
+    capture->known.emplace_back();
+    capture->graph.branches = capture->streams.size();
+  }
+  std::vector<uint64_t> &known = capture->known[stream->branch];
+  known.resize(std::max(known.size(), event->known.size()));
+  for (size_t branch = 0; branch < event->known.size(); ++branch)
+    known[branch] = std::max(known[branch], event->known[branch]);
+  GraphPiece piece;
+  piece.branch = stream->branch;
+  piece.waits = true;
+  piece.other = event->branch;
+  piece.position = event->known[event->branch];
+  capture->graph.pieces.push_back(piece);
+  ++capture->counts[stream->branch];
+  return kSuccess;
+}
+
 STANDIN cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   ENTER("cuStreamWaitEvent", nameOf(stream) + " " + nameOf(event));
   if (!machine.usable(stream->context, "a stream") ||
       !machine.usable(event->context, "an event"))
     return kInvalidHandle;
-  if (stream->capture)
-    return machine.violation("waits for an event in a stream that captures");
-  Stream other = event->stream;
-  uint64_t position = event->position;
-  if (other)
-    machine.push(stream, [other, position]() -> Result {
-      return Machine::get().drain(other, position);
-    });
+  if (stream->capture || event->isCaptured)
+    return captureWait(machine, stream, event);
+  if (event->stream)
+    machine.pushWait(stream, event->stream, event->position);
   return kSuccess;
 }
 
@@ -270,7 +304,11 @@ STANDIN cuStreamBeginCapture_v2(Stream stream, CaptureMode) {
     return kInvalidHandle;
   if (stream->capture)
     return machine.violation("captures twice");
-  stream->capture = std::make_unique<GraphOpaque>();
+  stream->capture = std::make_shared<Capture>();
+  stream->branch = 0;
+  stream->capture->streams = {stream};
+  stream->capture->counts = {0};
+  stream->capture->known.resize(1);
   return kSuccess;
 }
 
@@ -279,13 +317,23 @@ STANDIN cuStreamEndCapture(Stream stream, Graph *graph) {
   std::lock_guard<std::recursive_mutex> lock(machine.mutex);
   if (!stream->capture)
     return machine.violation("ends a capture that never began");
-  if (Result failure = machine.enter("cuStreamEndCapture", nameOf(stream))) {
-    stream->capture.reset(); // the capture ends even if it failed
-    *graph = nullptr;
+  std::shared_ptr<Capture> capture = stream->capture;
+  if (stream->branch != 0)
+    return machine.violation("ends a capture that another stream began");
+  for (Stream one : capture->streams)
+    one->capture.reset(); // the capture ends even if it failed
+  *graph = nullptr;
+  if (Result failure = machine.enter("cuStreamEndCapture", nameOf(stream)))
     return failure;
-  }
-  *graph = stream->capture.get();
-  machine.graphs.push_back(std::move(stream->capture));
+  capture->known[0].resize(capture->streams.size());
+  for (size_t branch = 1; branch < capture->streams.size(); ++branch)
+    if (capture->known[0][branch] < capture->counts[branch])
+      return machine.violation("a capture ends while " +
+                               nameOf(capture->streams[branch]) +
+                               " is not waited for");
+  auto made = std::make_unique<GraphOpaque>(std::move(capture->graph));
+  *graph = made.get();
+  machine.graphs.push_back(std::move(made));
   return kSuccess;
 }
 
@@ -295,7 +343,10 @@ STANDIN cuGraphInstantiate_v2(GraphExec *executable, Graph graph, void **,
   if (!Machine::live(machine.graphs, graph))
     return machine.violation("instantiates what is no graph");
   auto made = std::make_unique<GraphExecOpaque>();
-  made->launches = graph->launches;
+  made->pieces = graph->pieces;
+  made->branches.push_back(nullptr);
+  while (made->branches.size() < graph->branches)
+    made->branches.push_back(machine.makeStream());
   *executable = made.get();
   machine.executables.push_back(std::move(made));
   return kSuccess;
@@ -307,11 +358,22 @@ STANDIN cuGraphLaunch(GraphExec executable, Stream stream) {
     return kInvalidHandle;
   if (!Machine::live(machine.executables, executable) || stream->capture)
     return machine.violation("replays what is not instantiated");
-  for (const Launch &launch : executable->launches)
-    if (launch.begin)
-      machine.push(stream, launch.begin());
+  std::vector<Stream> branches = executable->branches;
+  branches[0] = stream;
+  std::vector<uint64_t> before;
+  for (Stream branch : branches)
+    before.push_back(branch->queued);
+  for (const GraphPiece &piece : executable->pieces) {
+    Stream branch = branches[piece.branch];
+    const Launch &launch = piece.launch;
+    if (piece.waits)
+      machine.pushWait(branch, branches[piece.other],
+                       before[piece.other] + piece.position);
+    else if (launch.begin)
+      machine.push(branch, launch.begin(branch));
     else
-      machine.push(stream, [launch] { return Machine::get().execute(launch); });
+      machine.push(branch, [launch] { return Machine::get().execute(launch); });
+  }
   return kSuccess;
 }
 
@@ -319,6 +381,13 @@ STANDIN cuGraphExecDestroy(GraphExec executable) {
   Machine &machine = Machine::get();
   std::lock_guard<std::recursive_mutex> lock(machine.mutex);
   machine.log("cuGraphExecDestroy");
+  if (Machine::live(machine.executables, executable))
+    for (Stream branch : executable->branches)
+      if (branch) {
+        if (branch->done != branch->queued)
+          (void)machine.violation("a graph goes while it has work");
+        Machine::destroy(machine.streams, branch);
+      }
   return Machine::destroy(machine.executables, executable)
              ? kSuccess
              : machine.violation("destroys a graph that is none");

@@ -5,9 +5,10 @@
 // Problem: find which functions of the manifest a log of launches shows.
 // Method: the log is cut into runs of functions greedily: the first launch of a
 // run gives the candidate functions, and each further launch removes the
-// candidates whose table goes on differently. Before all runs, each library
-// call runs once, before anything is captured. Complexity: linear in the log
-// times the number of functions.
+// candidates whose table goes on differently. Kernels of calls that exchange
+// messages between ranks, which are a stream of their own, are such a list for
+// themselves. Before all runs, each library call runs once, before anything is
+// captured. Complexity: linear in the log times the number of functions.
 //
 //===----------------------------------------------------------------------===//
 #include "LogCheck.h"
@@ -56,31 +57,37 @@ int64_t executionsOf(const Manifest &m, const LaunchInfo &launch) {
   return folds || d.batch[1] == 1 ? 1 : d.batch[0];
 }
 
+/// The launches of one stream, cut into runs of functions.
+class Launches {
+public:
+  struct Execution {
+    std::string line;
+    bool last; ///< the last line of its launch
+  };
+
+  explicit Launches(size_t functions) : functions(functions) {}
+  void expect(int32_t function, Execution execution) {
+    functions[static_cast<size_t>(function)].push_back(std::move(execution));
+  }
+  /// Returns whether a function goes on, or begins, with this line.
+  bool take(const std::string &line);
+  /// Ends the current run if one of its candidates has no launch left.
+  bool finish();
+  bool isOpen() const { return !open.empty(); }
+  int64_t runs = 0, launches = 0;
+
+private:
+  struct Position {
+    size_t function, next;
+  };
+  std::vector<std::vector<Execution>> functions;
+  std::vector<Position> open; ///< candidates for the current run
+};
+
 class Checker {
 public:
   Checker(const Manifest &m, bool pattern, const std::set<int32_t> &own,
-          LogFacts &facts)
-      : m(m), pattern(pattern), facts(facts) {
-    functions.resize(m.functions.size());
-    std::set<int32_t> known;
-    for (const CallInfo &call : m.calls)
-      for (const LaunchInfo &launch : own.count(m.libraryPrimitive(call))
-                                          ? call.ownLaunches
-                                          : call.launches) {
-        // What moves between ranks depends on the rank; the stand-in's NCCL
-        // checks it itself.
-        if (launch.kernel < 0 && isOfRanks(m.primitives[launch.primitive].kind))
-          continue;
-        if (launch.kernel < 0 && known.insert(launch.primitive).second)
-          once.insert(once.end(), size_t(executionsOf(m, launch)),
-                      lineOf(m, launch));
-        for (int64_t i = executionsOf(m, launch); i-- > 0;)
-          functions[static_cast<size_t>(call.function)].push_back(
-              {lineOf(m, launch), i == 0});
-      }
-    for (const TensorInfo &t : m.tensors)
-      tensors.insert({t.offset, t.bytes});
-  }
+          LogFacts &facts);
 
   /// Checks a line; returns "" or what is wrong with it.
   std::string line(const std::string &text);
@@ -88,31 +95,87 @@ public:
 
 private:
   std::string execute(const std::string &text);
-  /// Ends the current run if one of its candidates has no launch left.
-  bool finish();
   std::string copy(const std::string &text);
   std::string allocate(const std::string &text);
 
-  struct Execution {
-    std::string line;
-    bool last; ///< the last line of its launch
-  };
-  struct Position {
-    size_t function, next;
-  };
   const Manifest &m;
   bool pattern;
   LogFacts &facts;
-  std::vector<std::vector<Execution>> functions;
+  Launches kernels, sums;        ///< sums: of calls of several ranks
+  std::set<std::string> ofRanks; ///< symbols of kernels of such calls
   std::set<std::pair<int64_t, int64_t>> tensors;
   std::vector<std::string> once; ///< library calls that run before all runs
   size_t ranOnce = 0;            ///< how many of these have run
-  std::vector<Position> open;    ///< candidates for the current run
   int arenas = 0, pinned = 0;
   bool ended = false;
 };
 
 } // namespace
+
+bool Launches::take(const std::string &line) {
+  if (open.empty())
+    for (size_t f = 0; f < functions.size(); ++f)
+      if (!functions[f].empty())
+        open.push_back({f, 0});
+  std::vector<Position> left;
+  for (Position p : open)
+    if (p.next < functions[p.function].size() &&
+        functions[p.function][p.next].line == line)
+      left.push_back({p.function, p.next + 1});
+  if (left.empty())
+    return finish() && take(line); // it may be the first of another run
+  open = std::move(left);
+  launches += functions[open[0].function][open[0].next - 1].last;
+  // If one candidate is the beginning of another, it is known to have run once
+  // the next launch is not the other's.
+  bool all = std::all_of(open.begin(), open.end(), [&](const Position &p) {
+    return p.next == functions[p.function].size();
+  });
+  if (all)
+    finish();
+  return true;
+}
+
+bool Launches::finish() {
+  bool ends = std::any_of(open.begin(), open.end(), [&](const Position &p) {
+    return p.next == functions[p.function].size();
+  });
+  if (ends) {
+    ++runs;
+    open.clear();
+  }
+  return ends;
+}
+
+Checker::Checker(const Manifest &m, bool pattern, const std::set<int32_t> &own,
+                 LogFacts &facts)
+    : m(m), pattern(pattern), facts(facts), kernels(m.functions.size()),
+      sums(m.functions.size()) {
+  std::set<int32_t> known;
+  for (const CallInfo &call : m.calls) {
+    bool between =
+        call.primitive >= 0 &&
+        isOfRanks(m.primitives[static_cast<size_t>(call.primitive)].kind);
+    for (const LaunchInfo &launch : own.count(m.libraryPrimitive(call))
+                                        ? call.ownLaunches
+                                        : call.launches) {
+      // What moves between ranks depends on the rank; the stand-in's NCCL
+      // checks it itself.
+      if (launch.kernel < 0 && isOfRanks(m.primitives[launch.primitive].kind))
+        continue;
+      if (launch.kernel < 0 && known.insert(launch.primitive).second)
+        once.insert(once.end(), size_t(executionsOf(m, launch)),
+                    lineOf(m, launch));
+      if (between)
+        ofRanks.insert(m.kernels[launch.kernel].symbol);
+      for (int64_t i = executionsOf(m, launch); i-- > 0;)
+        (between ? sums : kernels)
+            .expect(call.function, {lineOf(m, launch), i == 0});
+    }
+  }
+  for (const TensorInfo &t : m.tensors)
+    tensors.insert({t.offset, t.bytes});
+}
 
 std::string Checker::execute(const std::string &text) {
   // Part of a convolution: the copy of weights into the library's order.
@@ -128,40 +191,10 @@ std::string Checker::execute(const std::string &text) {
                          : text;
   if (ranOnce < once.size())
     return once[ranOnce++] == line ? "" : "libraries did not run once before";
-  if (open.empty())
-    for (size_t f = 0; f < functions.size(); ++f)
-      if (!functions[f].empty())
-        open.push_back({f, 0});
-  std::vector<Position> left;
-  for (Position p : open)
-    if (p.next < functions[p.function].size() &&
-        functions[p.function][p.next].line == line)
-      left.push_back({p.function, p.next + 1});
-  if (left.empty() && finish())
-    return execute(text); // it is the first launch of another run
-  if (left.empty())
-    return "no function goes on with this launch";
-  open = std::move(left);
-  facts.launches += functions[open[0].function][open[0].next - 1].last;
-  // If one candidate is the beginning of another, it is known to have run once
-  // the next launch is not the other's.
-  bool all = std::all_of(open.begin(), open.end(), [&](const Position &p) {
-    return p.next == functions[p.function].size();
-  });
-  if (all)
-    finish();
-  return "";
-}
-
-bool Checker::finish() {
-  bool ends = std::any_of(open.begin(), open.end(), [&](const Position &p) {
-    return p.next == functions[p.function].size();
-  });
-  if (ends) {
-    ++facts.runs;
-    open.clear();
-  }
-  return ends;
+  std::string symbol = line.substr(8, line.find(' ', 8) - 8);
+  return (ofRanks.count(symbol) ? sums : kernels).take(line)
+             ? ""
+             : "no function goes on with this launch";
 }
 
 std::string Checker::copy(const std::string &text) {
@@ -216,9 +249,13 @@ std::string Checker::line(const std::string &text) {
 }
 
 std::string Checker::end() {
-  finish();
-  if (!open.empty())
-    return "a function stops in the middle";
+  for (Launches *one : {&kernels, &sums}) {
+    one->finish();
+    if (one->isOpen())
+      return "a function stops in the middle";
+    facts.launches += one->launches;
+  }
+  facts.runs = kernels.runs;
   if (arenas != 1)
     return "no arena was allocated";
   return ended ? "" : "the log has no end";

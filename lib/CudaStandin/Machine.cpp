@@ -75,6 +75,8 @@ Machine::Machine()
       failCode = std::atoi(&all[second + 1]);
   }
   slowMicroseconds = number("CKOPT_STANDIN_SLOW", 0);
+  const char *order = std::getenv("CKOPT_STANDIN_ORDER");
+  early = order && std::strcmp(order, "early") == 0;
   const char *sticky = std::getenv("CKOPT_STANDIN_STICKY");
   stickyProcess = sticky && std::strcmp(sticky, "process") == 0;
 }
@@ -287,28 +289,72 @@ Result Machine::release(std::list<Block> &blocks, const void *memory) {
 // Work
 //===----------------------------------------------------------------------===//
 
+Stream Machine::makeStream() {
+  auto made = std::make_unique<StreamOpaque>();
+  made->number = static_cast<int>(streams.size()) + 1;
+  made->context = current();
+  streams.push_back(std::move(made));
+  return streams.back().get();
+}
+
 void Machine::push(Stream stream, std::function<Result()> work) {
-  stream->work.push_back(std::move(work));
+  stream->work.push_back({std::move(work)});
   ++stream->queued;
 }
 
+void Machine::pushWait(Stream stream, Stream other, uint64_t position) {
+  auto wait = [this, other, position] { return drain(other, position); };
+  stream->work.push_back({wait, other, position});
+  ++stream->queued;
+}
+
+/// Runs the first piece of a stream's work; kNotReady: it is still there.
+Result Machine::runFront(Stream stream) {
+  Work work = std::move(stream->work.front());
+  stream->work.pop_front();
+  Result result = stream->context->failure;
+  if (result == kSuccess)
+    result = work.run();
+  if (result == kNotReady) {
+    stream->work.push_front(std::move(work));
+    return result;
+  }
+  ++stream->done;
+  if (result != kSuccess) {
+    stream->context->failure = result;
+    if (stickyProcess)
+      processFailure = result;
+  }
+  return kSuccess;
+}
+
+/// Runs what other streams may run before this one goes on.
+void Machine::runOthers(Stream stream) {
+  for (bool any = true; any;) {
+    any = false;
+    for (auto &other : streams)
+      while (other.get() != stream && other->done < other->queued) {
+        const Work &front = other->work.front();
+        if (front.waitsFor && front.waitsFor->done < front.position)
+          break;
+        if (runFront(other.get()) == kNotReady)
+          break;
+        any = true;
+      }
+  }
+}
+
 Result Machine::drain(Stream stream, uint64_t position) {
+  struct Depth {
+    int &count;
+    explicit Depth(int &count) : count(count) { ++count; }
+    ~Depth() { --count; }
+  } depth(draining);
   while (stream->done < position) {
-    auto work = std::move(stream->work.front());
-    stream->work.pop_front();
-    Result result = stream->context->failure;
-    if (result == kSuccess)
-      result = work();
-    if (result == kNotReady) {
-      stream->work.push_front(std::move(work));
-      return result;
-    }
-    ++stream->done;
-    if (result != kSuccess) {
-      stream->context->failure = result;
-      if (stickyProcess)
-        processFailure = result;
-    }
+    if (early && draining == 1)
+      runOthers(stream);
+    if (runFront(stream) == kNotReady)
+      return kNotReady;
   }
   return stream->context->failure;
 }
@@ -330,13 +376,17 @@ Result Machine::enqueue(Stream stream, Launch launch) {
     return violation("captures the first call of " + call +
                      ": it may load code or allocate");
   if (stream->capture) {
-    stream->capture->launches.push_back(std::move(launch));
+    GraphPiece piece;
+    piece.branch = stream->branch;
+    piece.launch = std::move(launch);
+    stream->capture->graph.pieces.push_back(std::move(piece));
+    ++stream->capture->counts[stream->branch];
     return kSuccess;
   }
   launch.first = ofLibrary && !ran.count(call);
   if (launch.begin) {
     ran.insert(call);
-    push(stream, launch.begin());
+    push(stream, launch.begin(stream));
     return kSuccess;
   }
   push(stream, [launch, call, context = stream->context] {

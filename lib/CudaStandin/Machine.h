@@ -4,10 +4,12 @@
 //
 // Simulates a CUDA driver for tests without a GPU. Device memory is host
 // memory. Work is put into streams and runs as late as the rules allow: when
-// the host waits for it, or for an event that was recorded after it. A copy or
-// launch that events do not order thus gives a wrong result in every run,
-// instead of a right one by luck. Misuse of the driver is logged as VIOLATION
-// and refused.
+// the host waits for it, or for an event that was recorded after it; branches
+// of a graph are such streams, too. A copy or launch that events do not order
+// thus gives a wrong result in every run, instead of a right one by luck: here
+// what reads results too early, with CKOPT_STANDIN_ORDER=early what begins
+// before its operands are made. Misuse of the driver is logged as VIOLATION and
+// refused.
 //
 // Environment:
 //   CKOPT_STANDIN_LOG      a file that gets one line a call; "%r" in its name
@@ -24,6 +26,9 @@
 //   CKOPT_STANDIN_FAIL     CALL:N[+][:CODE]: the N-th CALL (with +: and every
 //                          later one) returns CODE (999); CALL without _v2;
 //                          kernel=SYMBOL:N[+][:CODE]: its N-th execution fails
+//   CKOPT_STANDIN_ORDER    early: work that the host waits for runs as late as
+//                          events allow, all other streams' before it, as
+//                          early as they allow
 //   CKOPT_STANDIN_SLOW     microseconds that each execution of a kernel takes,
 //                          beside its work, and by the clock of events (0: 1)
 //   CKOPT_STANDIN_REFUSE   cublaslt, cudnn (comma between them): which library
@@ -92,24 +97,55 @@ struct Launch {
   std::function<void()> body;
   /// Of what waits for other processes: begins one execution, and returns what
   /// goes on with it until it answers other than kNotReady.
-  std::function<std::function<Result()>()> begin;
+  std::function<std::function<Result()>(Stream)> begin;
   bool isCopy = false; ///< bytes that the driver moves: needs no first call
 };
 
+/// A piece of a graph: a launch, or a wait until as many pieces of another
+/// branch are done. Pieces of one branch run in order.
+struct GraphPiece {
+  size_t branch = 0;
+  Launch launch;
+  bool waits = false;
+  size_t other = 0;      ///< branch that it waits for
+  uint64_t position = 0; ///< pieces of it
+};
+
+/// Branch 0 is that of the stream that captured the graph.
 struct GraphOpaque {
-  std::vector<Launch> launches;
+  std::vector<GraphPiece> pieces;
+  size_t branches = 1;
 };
 struct GraphExecOpaque {
-  std::vector<Launch> launches;
+  std::vector<GraphPiece> pieces;
+  std::vector<Stream> branches; ///< but the first: streams of the stand-in's
+};
+
+/// A capture under way, by one stream and those that events let join it.
+struct Capture {
+  GraphOpaque graph;
+  std::vector<Stream> streams;  ///< by branch
+  std::vector<uint64_t> counts; ///< by branch: pieces so far
+  /// By branch: how much of each branch is done before what comes next.
+  std::vector<std::vector<uint64_t>> known;
+};
+
+/// A piece of work of a stream; where it waits for an event, for which stream
+/// and how far.
+struct Work {
+  std::function<Result()> run;
+  Stream waitsFor = nullptr;
+  uint64_t position = 0;
 };
 
 struct StreamOpaque {
   int number = 0;
   Context context;
-  std::deque<std::function<Result()>> work;
+  std::deque<Work> work;
   /// Numbers of queued and of finished pieces of work.
   uint64_t queued = 0, done = 0;
-  std::unique_ptr<GraphOpaque> capture;
+  std::shared_ptr<Capture> capture;
+  size_t branch = 0; ///< of the capture
 };
 
 struct EventOpaque {
@@ -117,8 +153,13 @@ struct EventOpaque {
   Context context;
   Stream stream = nullptr; ///< the stream of the last record
   uint64_t position = 0;   ///< the event has happened once done >= position
-  bool timed = true;       ///< made without CU_EVENT_DISABLE_TIMING
-  int64_t when = 0;        ///< Machine::clock when it happened last
+  /// Recorded in a capture: what is done by then, by branch.
+  std::weak_ptr<Capture> capture;
+  std::vector<uint64_t> known;
+  size_t branch = 0;
+  bool isCaptured = false;
+  bool timed = true; ///< made without CU_EVENT_DISABLE_TIMING
+  int64_t when = 0;  ///< Machine::clock when it happened last
 };
 
 } // namespace ckopt::runtime::cuda
@@ -187,7 +228,11 @@ public:
   /// Runs it to the position whatever it waits for.
   Result finish(Stream stream, uint64_t position);
   Result drainAll(Stream stream) { return finish(stream, stream->queued); }
+  /// Makes a stream of the current context.
+  Stream makeStream();
   void push(Stream stream, std::function<Result()> work);
+  /// Lets the stream wait until another one has come to a position.
+  void pushWait(Stream stream, Stream other, uint64_t position);
   /// Puts a launch into the stream, or into the graph that it captures. A
   /// library's first call must not be captured.
   Result enqueue(Stream stream, Launch launch);
@@ -230,6 +275,8 @@ public:
 private:
   Machine();
   Result interpret(const Launch &launch);
+  Result runFront(Stream stream);
+  void runOthers(Stream stream);
   /// Returns the failure that CKOPT_STANDIN_FAIL injects into this call of
   /// `what`.
   Result injected(const std::string &what);
@@ -238,6 +285,8 @@ private:
   ptx::GlobalMemory memory; ///< allocations as the interpreter sees them
   std::FILE *file = nullptr;
   int64_t slowMicroseconds = 0;
+  bool early = false; ///< streams run as early as events allow
+  int draining = 0;   ///< calls of drain() under way
   std::string failing;
   int failAt = 0, failCount = 0;
   bool failAlways = false;

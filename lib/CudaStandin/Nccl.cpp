@@ -323,7 +323,7 @@ STANDIN int ncclGroupEnd() {
       peers.insert(op.peer);
     for (int peer : peers)
       launch.shape += " " + std::to_string(peer);
-    launch.begin = [comm = comm, stream = stream, ops = std::move(ops)] {
+    launch.begin = [comm = comm, ops = std::move(ops)](Stream stream) {
       auto group = std::make_shared<Group>(
           Group{comm, stream, ops, comm->begun++, false, {}});
       comm->holders[group->ticket] = stream;

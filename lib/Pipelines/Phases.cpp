@@ -239,10 +239,9 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                       addFusion(passes, options, target);
                     }});
   phases.push_back({"remat", "order and recomputation under the budget",
-                    [options, &target, result](OpPassManager &passes) {
+                    [options, result](OpPassManager &passes) {
                       passes.addPass(createRematPass(options.remat, result));
-                      if (options.ranks > 1 && options.overlap &&
-                          !target.traits.hasDevices)
+                      if (options.ranks > 1 && options.overlap)
                         passes.addPass(createOverlapPass(options.remat.costs));
                     }});
   phases.push_back(

@@ -208,6 +208,7 @@ int64_t FlightPlanner::firstWrite(BlockArgument argument) {
 }
 
 void FlightPlanner::addBuffers() {
+  const int64_t alignment = arenaAlignment(function);
   for (auto [i, call] : llvm::enumerate(calls)) {
     int64_t at = 2 * int64_t(i) + 1;
     for (auto [r, result] : llvm::enumerate(call.getOuts())) {
@@ -215,14 +216,14 @@ void FlightPlanner::addBuffers() {
         continue;
       bufferOf[result] = buffers.size();
       int64_t bytes =
-          planner::alignTo(getStorageBytes(result.getType()), kArenaAlignment);
+          planner::alignTo(getStorageBytes(result.getType()), alignment);
       buffers.push_back({(*call.getOffsets())[r], bytes, at,
                          2 * lastUse(result, int64_t(i)) + 1});
     }
     if (int64_t bytes = call.getWorkspace()) {
       workspaceOf[call] = buffers.size();
       buffers.push_back({int64_t(call.getWorkspaceOffset().value_or(0)),
-                         planner::alignTo(bytes, kArenaAlignment), at, at});
+                         planner::alignTo(bytes, alignment), at, at});
     }
   }
 }

@@ -7,6 +7,7 @@
 // Linear in the manifest; all arithmetic is checked for overflow.
 //
 //===----------------------------------------------------------------------===//
+#include "DeviceFlights.h"
 #include "InitRule.h"
 #include "ckopt/Runtime/DeviceCollectives.h"
 #include "ckopt/Runtime/Manifest.h"
@@ -209,7 +210,7 @@ std::string checkRankLaunch(const PrimitiveDesc &desc, const CallInfo &call,
   if (!isDeviceSum(desc))
     return phase == RankPhase::Whole ? ""
                                      : "an op that adds nothing has pieces";
-  if (call.workspaceBytes < deviceWorkspace(desc))
+  if (!desc.allReduce.started && call.workspaceBytes < deviceWorkspace(desc))
     return "a sum over ranks has too small a workspace";
   for (const SumPiece &piece : sumPieces(desc))
     if (piece.from == l.scalars[1] && piece.count == l.scalars[2] &&
@@ -302,7 +303,9 @@ bool validateDevice(const Manifest &m, std::string &error) {
     if (std::string what = checkLaunches(m, m.calls[i]); !what.empty())
       return fail(error, "call " + std::to_string(i) + " (" +
                              m.calls[i].source + "): " + what);
-  return true;
+  std::string unpaired;
+  (void)startsOfWaits(m, unpaired);
+  return unpaired.empty() || fail(error, unpaired);
 }
 
 } // namespace

@@ -86,11 +86,14 @@ inline int64_t deviceWorkspace(const PrimitiveDesc &desc) {
              : 0;
 }
 
-/// Returns the elements of argument `number` (operands, then results).
+/// Returns the elements of argument `number`: operands, then results, then the
+/// workspace of a collective that only begins.
 inline int64_t argumentElements(const PrimitiveDesc &desc, size_t number) {
   const AllReduceDesc &a = desc.allReduce;
   if (desc.kind == PrimitiveKind::Rank)
     return 1;
+  if (number >= 2 * a.elements.size())
+    return deviceWorkspace(desc) / dtypeSize(desc.dtype);
   bool result = number >= a.elements.size();
   size_t tensor = number % std::max<size_t>(a.elements.size(), 1);
   bool rows = desc.kind == PrimitiveKind::AllGather ? !result
@@ -101,8 +104,9 @@ inline int64_t argumentElements(const PrimitiveDesc &desc, size_t number) {
   return rows ? a.shares[tensor] : a.elements[tensor];
 }
 inline size_t argumentCount(const PrimitiveDesc &desc) {
-  return desc.kind == PrimitiveKind::Rank ? 1
-                                          : 2 * desc.allReduce.elements.size();
+  return desc.kind == PrimitiveKind::Rank
+             ? 1
+             : 2 * desc.allReduce.elements.size() + desc.allReduce.started;
 }
 
 } // namespace ckopt::runtime

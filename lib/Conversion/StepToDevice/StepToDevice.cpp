@@ -151,13 +151,18 @@ void DeviceLowering::addRankLaunches(
     const KernelCode &code, int32_t primitive,
     const std::vector<runtime::LaunchPointer> &pointers,
     runtime::CallInfo &info) {
+  if (code.primitive.kind == runtime::PrimitiveKind::CollectiveWait)
+    return; // the runtime finds its start by its results
+  const int64_t scratch = code.primitive.allReduce.started
+                              ? pointers.back().offset
+                              : info.workspaceOffset;
   auto move = [&](runtime::RankPhase phase, const runtime::SumPiece &piece) {
     runtime::LaunchInfo launch;
     launch.primitive = primitive;
     for (unsigned argument : code.primitiveArgs)
       launch.pointers.push_back(pointers[argument]);
     launch.scalars = {int64_t(phase), piece.from, piece.count};
-    launch.scratchOffset = info.workspaceOffset;
+    launch.scratchOffset = scratch;
     info.launches.push_back(std::move(launch));
   };
   if (!runtime::isDeviceSum(code.primitive))
@@ -171,7 +176,7 @@ void DeviceLowering::addRankLaunches(
                                    : code.stages.back();
     sum.kernel = entries.lookup(stage.symbol);
     sum.pointers = pointers;
-    sum.scratchOffset = info.workspaceOffset;
+    sum.scratchOffset = scratch;
     info.launches.push_back(std::move(sum));
     move(runtime::RankPhase::Spread, piece);
   }

@@ -111,6 +111,9 @@ ckrt_status CudaBackend::makeStreams() {
     result = cuda.eventCreate(&stepDone, kEventDisableTiming);
   if (result == kSuccess)
     result = cuda.eventCreate(&copyDone, kEventDisableTiming);
+  flights = std::make_unique<Flights>(cuda, program.manifest);
+  if (result == kSuccess)
+    result = flights->create();
   if (result != kSuccess)
     return engine->failed("cannot make streams and events", result);
   staging = std::make_unique<Staging>(cuda, program.manifest);
@@ -134,13 +137,15 @@ void CudaBackend::release() {
     // All work must end before its memory is freed. Failures are ignored: they
     // have been reported, or nobody waits for them.
     Current current(cuda, engine->context());
-    for (Stream stream : {copyStream, stepStream})
+    for (Stream stream :
+         {copyStream, stepStream, flights ? flights->messages() : nullptr})
       if (stream)
         (void)engine->wait(stream);
     for (GraphExec graph : graphs)
       if (graph)
         (void)cuda.graphExecDestroy(graph);
     staging.reset();
+    flights.reset();
     for (Event event : {stepDone, copyDone})
       if (event)
         (void)cuda.eventDestroy(event);

@@ -6,12 +6,13 @@
 // for each function; the copy stream moves tensors. An event after each run
 // makes copies wait for it, and an event after each copy makes the next run
 // wait: the host may prepare the next batch while a step runs, and nothing is
-// read too early.
+// read too early. Messages between ranks have a third stream (Flights.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H
 #define CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H
 
+#include "Flights.h"
 #include "Staging.h"
 
 namespace ckopt::runtime::cuda {
@@ -82,6 +83,7 @@ private:
   LockFile lock;
   std::unique_ptr<Engine> engine; ///< null once the session is broken
   std::unique_ptr<Staging> staging;
+  std::unique_ptr<Flights> flights;
   Stream stepStream = nullptr, copyStream = nullptr;
   Event stepDone = nullptr, copyDone = nullptr;
   /// By function; null if it has nothing to launch.

@@ -4,6 +4,8 @@
 //
 // A function is its calls' launches in order, at fixed addresses. It is
 // captured once as a graph and replayed; values that change lie in the arena.
+// Messages between ranks are a branch of the graph, from where they begin to
+// where they are waited for (Flights.h).
 // With one_by_one, the host waits for each launch: slower, but it shows which
 // launch fails, and results can be checked between calls.
 //
@@ -89,12 +91,14 @@ ckrt_status CudaBackend::runLibrariesOnce(bool ofRanks) {
           !ran.insert({launch.primitive, ofRanks ? launch.scalars[0] : 0})
                .second)
         continue;
-      Result result = engine->launch(launch, stepStream);
+      Stream stream =
+          ofRanks && flights->messages() ? flights->messages() : stepStream;
+      Result result = engine->launch(launch, stream);
       if (result == kLibraryFailed && engine->giveUp(launch))
         break; // the list is another one now
       if (result != kSuccess)
         return refused(launch, call, result);
-      result = engine->wait(stepStream);
+      result = engine->wait(stream);
       if (result != kSuccess)
         return engine->failed(describe(launch, call), result);
     }
@@ -112,15 +116,26 @@ Result CudaBackend::capture(size_t function, Graph &graph, std::string &what) {
   Result result = cuda.streamBeginCapture(stepStream, kCaptureModeRelaxed);
   if (result != kSuccess)
     return result;
-  forEachLaunch(*engine, program.manifest, function,
-                [&](size_t c, const LaunchInfo &launch) {
-                  result = engine->launch(launch, stepStream);
-                  if (result != kSuccess)
-                    what = "cannot launch " +
-                           describe(launch, program.manifest.calls[c]);
-                  return result == kSuccess;
-                });
+  const Manifest &m = program.manifest;
+  bool joined = true; // no other stream takes part yet
+  for (size_t c = 0; c < m.calls.size() && result == kSuccess; ++c) {
+    if (static_cast<size_t>(m.calls[c].function) != function)
+      continue;
+    result = flights->before(c, stepStream);
+    joined = joined && flights->streamOf(c, stepStream) == stepStream;
+    for (const LaunchInfo &launch : engine->launchesOf(m.calls[c])) {
+      if (result != kSuccess)
+        break;
+      result = engine->launch(launch, flights->streamOf(c, stepStream));
+      if (result != kSuccess)
+        what = "cannot launch " + describe(launch, m.calls[c]);
+    }
+    if (result == kSuccess)
+      result = flights->behind(c, stepStream);
+  }
   // End the capture even if a launch was refused.
+  if (result != kSuccess && !joined)
+    flights->join(stepStream);
   Result ended = cuda.streamEndCapture(stepStream, &graph);
   return result == kSuccess ? ended : result;
 }
@@ -207,16 +222,22 @@ ckrt_status CudaBackend::runOneByOne(size_t function, CallChecker &checker) {
     const CallInfo &call = m.calls[c];
     if (static_cast<size_t>(call.function) != function)
       continue;
+    Stream stream = flights->streamOf(c, stepStream);
+    result = flights->before(c, stepStream);
     for (const LaunchInfo &launch : engine->launchesOf(call)) {
-      result = engine->launch(launch, stepStream);
       if (result == kSuccess)
-        result = engine->wait(stepStream);
+        result = engine->launch(launch, stream);
+      if (result == kSuccess)
+        result = engine->wait(stream);
       if (result != kSuccess) {
         lastFunction = -1; // no longer needed: the call is known
         return broken(describe(launch, call), result);
       }
     }
-    result = cuda.eventRecord(stepDone, stepStream);
+    if (result == kSuccess)
+      result = flights->behind(c, stepStream);
+    if (result == kSuccess)
+      result = cuda.eventRecord(stepDone, stepStream);
     if (result == kSuccess && hasPattern())
       status =
           checkTail("kernel " + call.kernel + " (from " + call.source + ")");

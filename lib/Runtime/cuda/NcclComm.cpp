@@ -34,7 +34,7 @@ static std::string linkOf(const char *path) {
 }
 
 /// Returns when a process was started, in the kernel's ticks; -1: it is gone.
-static int64_t startOf(int64_t pid) {
+static int64_t ticksAtStartOf(int64_t pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/stat";
   std::FILE *file = std::fopen(path.c_str(), "r");
   if (!file)
@@ -69,13 +69,14 @@ RankProcess RankProcess::own() {
     std::fclose(file);
   }
   own.pid = getpid();
-  own.started = startOf(own.pid);
+  own.started = ticksAtStartOf(own.pid);
   return own;
 }
 
 bool RankProcess::hasEnded() const {
   static const RankProcess self = own();
-  return !machine.empty() && machine == self.machine && startOf(pid) != started;
+  return !machine.empty() && machine == self.machine &&
+         ticksAtStartOf(pid) != started;
 }
 
 //===----------------------------------------------------------------------===//

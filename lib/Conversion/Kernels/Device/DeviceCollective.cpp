@@ -4,7 +4,8 @@
 //
 // Bytes between ranks are the runtime's to move (Runtime/DeviceCollectives.h).
 // Sums need a kernel: it adds the slots of the workspace, one for each rank, in
-// the order of the ranks, into the first one. Pieces of one width share it.
+// the order of the ranks, into the first one. Pieces of one width share it. A
+// collective that only begins has the same launches; its wait has none.
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"
@@ -27,7 +28,10 @@ public:
     auto op = cast<KernelOpInterface>(kernel.front().front());
     for (auto [operand, result] : op.getReusePairs())
       code.reuse.emplace_back(code.primitiveArgs[operand], result);
-    code.workspaceBytes = runtime::deviceWorkspace(code.primitive);
+    // A start works in its last result, which is alive until the wait.
+    code.workspaceBytes = code.primitive.allReduce.started
+                              ? 0
+                              : runtime::deviceWorkspace(code.primitive);
     if (!runtime::isDeviceSum(code.primitive))
       return success();
     for (int64_t width : widths())

@@ -470,7 +470,7 @@ std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
   if (options.target->traits.form == StageForm::Blocks &&
       isa<AllReduceOp, AllGatherOp, ReduceScatterOp, OwnRowsOp, BroadcastOp,
-          RankOp>(kernel.front().front()))
+          RankOp, CollectiveStartOp, CollectiveWaitOp>(kernel.front().front()))
     return makeDeviceCollective(kernel, options);
   if (options.target->traits.ownContractions &&
       !leftToLibraries(kernel, options)) {
