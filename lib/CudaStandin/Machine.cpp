@@ -328,12 +328,13 @@ Result Machine::runFront(Stream stream) {
   return kSuccess;
 }
 
-/// Runs what other streams may run before this one goes on.
+/// Runs what other streams of its device may run before this one goes on.
 void Machine::runOthers(Stream stream) {
   for (bool any = true; any;) {
     any = false;
     for (auto &other : streams)
-      while (other.get() != stream && other->done < other->queued) {
+      while (other.get() != stream && other->context == stream->context &&
+             other->done < other->queued) {
         const Work &front = other->work.front();
         if (front.waitsFor && front.waitsFor->done < front.position)
           break;

@@ -341,3 +341,40 @@ def test_calls_of_one_rank_with_shards_end_in_an_error(tmp_path):
                 print("refused")
         """, tmp_path / "w.safetensors")
     assert said.count("refused") == 2 * 5 + 2 * 2 + 2 + 1, said
+
+
+def test_ranks_on_devices_meet_by_a_file(tmp_path):
+    """Without mpirun; the stand-in plays the devices, and its NCCL moves the bytes."""
+    standin = os.path.abspath(os.path.join("cuda-standin", "libcuda.so.1"))
+    if not os.path.exists(standin):
+        pytest.skip(f"ranks on devices are NOT tested: there is no {standin}")
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(HEAD) + textwrap.dedent("""
+        step = ckopt.compile(sys.argv[1], loss="cross_entropy", optimizer=ckopt.SGD(lr=0.05),
+                             batch=4, seed=5, target="cuda", cuda_libs="none",
+                             parallel=sys.argv[2], nccl_id=sys.argv[3])
+        assert ckopt.ranks() == 2 and ckopt.rank() == int(os.environ["RANK"])
+        result = step.fit({"x": images, "y": labels}, max_steps=2)
+        step.save(sys.argv[4])
+        """), encoding="utf-8")
+    meeting = tmp_path / "id"
+
+    def both(*command):
+        shared = dict(os.environ, WORLD_SIZE="2", CKOPT_CUDA_DRIVER=standin, CKOPT_NCCL=standin,
+                      CKOPT_STANDIN_DEVICES="2", CKOPT_STANDIN_KERNELS="ptx")
+        ranks = [subprocess.Popen([sys.executable, *map(str, command)],
+                                  env=dict(shared, RANK=rank), stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True) for rank in "01"]
+        said = [rank.communicate(timeout=300)[0] for rank in ranks]
+        assert [rank.returncode for rank in ranks] == [0, 0], said
+        assert not meeting.exists()
+
+    driver = tmp_path / "driver.safetensors"
+    both("-m", "ckopt", "train", MODEL, f"--data={DATA}", "--inputs=x=images", "--targets=labels",
+         "--loss=cross_entropy", "--optimizer=sgd", "--lr=0.05", "--batch=4", "--seed=5",
+         "--max-steps=2", "--quiet", "--target=cuda", "--cuda-libs=none", "--parallel=dp:2",
+         f"--nccl-id={meeting}", "-o", driver)
+    for parallel in ("dp:2", "fsdp:2"):
+        own = tmp_path / "own.safetensors"
+        both(script, MODEL, parallel, meeting, own)
+        assert own.read_bytes() == driver.read_bytes()

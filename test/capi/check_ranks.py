@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A C program that trains by two processes, through libckopt.so.
 
-check_ranks.py LIBRARY INCLUDE CC CKOPT DATA
+check_ranks.py LIBRARY INCLUDE CC CKOPT DATA STANDIN
 
   - its weights have the bits of `mpirun -n 2 ckopt train --parallel=dp:2`, also
     where the processes share them (fsdp:2), read them whole and set them whole;
   - processes that nobody started, or that would each train alone, are an error
     that shows the line which starts this program;
-  - where one process ends early, the others get an error, and end.
+  - where one process ends early, the others get an error, and end;
+  - on GPUs (the stand-in plays them) processes that nobody started meet by a
+    file, and their weights have the bits of ckopt train that meets so.
 
-Exits with 77, loudly, where there is no mpirun.
+Exits with 77, loudly, where there is no mpirun; the last point needs none.
 """
 
 import filecmp
@@ -37,22 +39,51 @@ def run(*command, code=0, **variables):
     return result.stdout
 
 
+def check_devices(folder, program, ckopt, standin, model, digits):
+    """Compares two ranks on devices, without mpirun, with the driver's."""
+    shared = dict(os.environ, CKOPT_CACHE_DIR="off", WORLD_SIZE="2", CKOPT_CUDA_DRIVER=standin,
+                  CKOPT_NCCL=standin, CKOPT_STANDIN_DEVICES="2", CKOPT_STANDIN_KERNELS="ptx")
+    meeting = os.path.join(folder, "id")
+    own, driver = (os.path.join(folder, name) for name in ("g.safetensors", "h.safetensors"))
+
+    def both(*command):
+        ranks = [subprocess.Popen(command, env=dict(shared, RANK=rank), text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                 for rank in "01"]
+        said = [rank.communicate(timeout=300)[0] for rank in ranks]
+        assert [rank.returncode for rank in ranks] == [0, 0], said
+        return said
+
+    for parallel in ("dp:2", "fsdp:2"):
+        said = both(program, model, digits, parallel, "2", own, "batch=4", "target=cuda",
+                    "cuda-libs=none", f"nccl-id={meeting}")
+        assert said == [f"rank {rank} of 2, batch 4\n" for rank in (0, 1)], said
+        both(ckopt, "train", model, f"--data={digits}", "--inputs=x=images", "--targets=labels",
+             "--loss=cross_entropy", "--optimizer=adamw", "--lr=0.001", "--batch=4", "--seed=3",
+             "--max-steps=2", "--quiet", "--target=cuda", "--cuda-libs=none",
+             f"--parallel={parallel}", f"--nccl-id={meeting}", "-o", driver)
+        assert filecmp.cmp(own, driver, shallow=False)
+        assert not os.path.exists(meeting)
+
+
 def main():
     """Builds the program and compares."""
-    library, include, compiler, ckopt, data = sys.argv[1:]
+    library, include, compiler, ckopt, data, standin = sys.argv[1:]
     engine = os.path.join(os.path.dirname(library), "libckopt_mpi.so.1")
-    if not shutil.which("mpirun") or not os.path.exists(engine):
-        print("SKIPPED: a C program of several processes is NOT tested: needs mpirun "
-              f"(openmpi-bin) and {engine}")
-        sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "ranks")
         run(compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", os.path.join(HERE, "ranks.c"),
             "-I", include, library, f"-Wl,-rpath,{os.path.dirname(library)}", "-o", program)
         model = os.path.join(data, "models", "digits_cnn.onnx")
         digits = os.path.join(data, "digits.npz")
+        check_devices(folder, program, ckopt, standin, model, digits)
+        if not shutil.which("mpirun") or not os.path.exists(engine):
+            print("SKIPPED: a C program of several processes is NOT tested without GPUs: needs "
+                  f"mpirun (openmpi-bin) and {engine}")
+            sys.exit(77)
         own, driver = (os.path.join(folder, name) for name in ("c.safetensors", "d.safetensors"))
-        said = run(*MPIRUN, "-n", "2", program, model, digits, "dp:2", "3", own)
+        said = run(*MPIRUN, "-n", "2", program, model, digits, "dp:2", "3", own,
+                   "threads=1")
         assert sorted(said.split("\n")) == ["", "rank 0 of 2, batch 32",
                                             "rank 1 of 2, batch 32"], said
         run(*MPIRUN, "-n", "2", ckopt, "train", model, f"--data={digits}", "--inputs=x=images",
@@ -62,7 +93,7 @@ def main():
         assert filecmp.cmp(own, driver, shallow=False)
 
         # Ranks that share weights save whole ones, with the same bits.
-        run(*MPIRUN, "-n", "2", program, model, digits, "fsdp:2", "3", own)
+        run(*MPIRUN, "-n", "2", program, model, digits, "fsdp:2", "3", own, "threads=1")
         assert filecmp.cmp(own, driver, shallow=False)
 
         arguments = [program, model, digits]

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Trains the digits by all processes that mpirun started (check_ranks.py):
+/* Trains the digits by all processes that mpirun started, or that RANK and
+ * WORLD_SIZE number (check_ranks.py):
  *
- *   ranks MODEL DATA PARALLEL STEPS OUT
+ *   ranks MODEL DATA PARALLEL STEPS OUT [NAME=VALUE...]
  *
  * PARALLEL is the option "parallel"; "": none. The last rank ends early where
- * STEPS is negative: the others have to hear of it. */
+ * STEPS is negative: the others have to hear of it. NAME=VALUE are further
+ * options. */
 #include <ckopt-c/ckopt.h>
 
 #include <stdio.h>
@@ -26,8 +28,8 @@ struct digits {
 static int64_t next(void *user, ckopt_batch_request *request) {
   struct digits *digits = user;
   int64_t samples = digits->labels.shape[0], given = 0;
-  check(ckopt_epoch_order(samples, request->seed, request->epoch,
-                          digits->order));
+  check(
+      ckopt_epoch_order(samples, request->seed, request->epoch, digits->order));
   for (; given < request->count && request->position + given < samples;
        ++given) {
     int64_t sample = digits->order[request->position + given];
@@ -40,15 +42,17 @@ static int64_t next(void *user, ckopt_batch_request *request) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const settings[][2] = {
-      {"loss", "cross_entropy"}, {"optimizer", "adamw"}, {"lr", "0.001"},
-      {"threads", "1"},          {"batch", "32"},        {"seed", "3"}};
+  static const char *const settings[][2] = {{"loss", "cross_entropy"},
+                                            {"optimizer", "adamw"},
+                                            {"lr", "0.001"},
+                                            {"batch", "32"},
+                                            {"seed", "3"}};
   ckopt_tensors *arrays;
   ckopt_model *model;
   ckopt_options *options;
   ckopt_step *step;
   struct digits digits;
-  if (argc != 6)
+  if (argc < 6)
     return CKOPT_USAGE;
   check(ckopt_tensors_from_file(argv[2], &arrays));
   check(ckopt_tensors_find(arrays, "images", &digits.images));
@@ -60,6 +64,13 @@ int main(int argc, char **argv) {
     check(ckopt_options_set(options, settings[i][0], settings[i][1]));
   if (*argv[3])
     check(ckopt_options_set(options, "parallel", argv[3]));
+  for (int i = 6; i < argc; ++i) {
+    char *value = strchr(argv[i], '=');
+    if (!value)
+      return CKOPT_USAGE;
+    *value = '\0';
+    check(ckopt_options_set(options, argv[i], value + 1));
+  }
   check(ckopt_compile(model, options, &step));
 
   ckopt_step_info info = {.size = sizeof(info)};

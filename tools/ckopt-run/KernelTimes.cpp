@@ -87,6 +87,20 @@ std::string symbolOf(const Manifest &m, const LaunchInfo &launch) {
                    m.primitives[static_cast<size_t>(launch.primitive)]);
 }
 
+/// Returns the name by which plans know a call's kernel: they weigh collectives
+/// before these are split into a start and a wait.
+std::string plannedName(const Manifest &m, const CallInfo &call) {
+  constexpr std::string_view kStart = "_start";
+  std::string name = call.kernel;
+  bool starts =
+      call.primitive >= 0 &&
+      m.primitives[static_cast<size_t>(call.primitive)].allReduce.started;
+  if (starts && name.size() > kStart.size() &&
+      name.compare(name.size() - kStart.size(), kStart.size(), kStart) == 0)
+    name.resize(name.size() - kStart.size());
+  return name;
+}
+
 } // namespace
 
 void Times::add(void *self, int64_t call, int64_t launch, double seconds) {
@@ -94,7 +108,7 @@ void Times::add(void *self, int64_t call, int64_t launch, double seconds) {
   const CallInfo &info = times.manifest.calls[static_cast<size_t>(call)];
   const LaunchInfo &one =
       launchesOf(times.manifest, info, times.own)[static_cast<size_t>(launch)];
-  KernelTime &kernel = times.kernels[info.kernel];
+  KernelTime &kernel = times.kernels[plannedName(times.manifest, info)];
   kernel.calls += launch == 0;
   kernel.seconds += seconds;
   times.total += seconds;

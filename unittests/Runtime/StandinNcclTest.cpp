@@ -4,7 +4,9 @@
 //
 // Two ranks of one process, on two devices, by the stand-in's NCCL: what tests
 // of ranks on devices rely on. Each kind of mistake is made once, and must be
-// logged. Beside it the pieces that sums over ranks are cut into.
+// logged; messages of a graph's branch that no event orders must give wrong
+// bytes. Beside it the pieces that sums over ranks are cut into, and the pairs
+// of starts and waits.
 //
 //===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/cuda/Nccl.h"
@@ -12,6 +14,7 @@
 
 #include "ckopt/Runtime/DeviceCollectives.h"
 
+#include "gmock/gmock.h"
 #include <dlfcn.h>
 #include <functional>
 #include <thread>
@@ -94,6 +97,108 @@ struct TwoRanks {
 class StandinNccl : public Cuda {
 protected:
   Environment two = {{"CKOPT_STANDIN_DEVICES", "2"}};
+  Environment twoEarly = {{"CKOPT_STANDIN_DEVICES", "2"},
+                          {"CKOPT_STANDIN_ORDER", "early"}};
+};
+
+/// How a graph orders messages of a branch and kernels.
+struct Order {
+  bool waitsForOperand = true; ///< messages begin behind what makes them
+  bool waitsForResult = true;  ///< a copy of what came is behind the messages
+  bool joins = true;           ///< the branch ends before the graph
+};
+
+/// Each rank makes 64 bytes of 42 + its number, exchanges them with the other
+/// one in a branch of a graph, and copies what came.
+struct Exchange : TwoRanks {
+  static constexpr size_t kBytes = 64;
+
+  explicit Exchange(const Order &order) {
+    for (int number : {0, 1}) { // outside of a graph once
+      EXPECT_EQ(cu.ctxPushCurrent(ranks[number].context), 0);
+      EXPECT_EQ(cu.streamCreate(&beside[number], 0), 0);
+      EXPECT_EQ(cu.eventCreate(&ready[number], cuda::kEventDisableTiming), 0);
+      EXPECT_EQ(cu.eventCreate(&done[number], cuda::kEventDisableTiming), 0);
+      exchange(number);
+    }
+    for (int asked = 0; asked < 100; ++asked)
+      for (cuda::Stream stream : beside)
+        (void)cu.streamQuery(stream);
+    for (int number : {0, 1}) {
+      EXPECT_EQ(cu.ctxPushCurrent(ranks[number].context), 0);
+      EXPECT_EQ(
+          cu.memsetD8Async(ranks[number].memory, 0, 256, ranks[number].stream),
+          0);
+      EXPECT_EQ(cu.streamSynchronize(ranks[number].stream), 0);
+      captured = capture(number, order);
+      if (captured)
+        return;
+    }
+    for (int number : {0, 1}) {
+      EXPECT_EQ(cu.ctxPushCurrent(ranks[number].context), 0);
+      EXPECT_EQ(cu.graphLaunch(graphs[number], ranks[number].stream), 0);
+    }
+    EXPECT_TRUE(finish());
+  }
+  /// Returns the byte that a rank has copied.
+  int copied(int rank) { return (&byte(rank))[2 * kBytes]; }
+
+  int captured = 0;
+
+private:
+  void exchange(int number) {
+    Rank &own = ranks[number];
+    EXPECT_EQ(nccl.groupStart(), 0);
+    EXPECT_EQ(nccl.send(at(number, 0), kBytes, cuda::kNcclByte, 1 - number,
+                        own.comm, beside[number]),
+              0);
+    EXPECT_EQ(nccl.receive(at(number, kBytes), kBytes, cuda::kNcclByte,
+                           1 - number, own.comm, beside[number]),
+              0);
+    EXPECT_EQ(nccl.groupEnd(), 0);
+  }
+  int capture(int number, const Order &order) {
+    Rank &own = ranks[number];
+    EXPECT_EQ(cu.ctxPushCurrent(own.context), 0);
+    EXPECT_EQ(cu.streamBeginCapture(own.stream, cuda::kCaptureModeRelaxed), 0);
+    auto make = [&] {
+      EXPECT_EQ(cu.memsetD8Async(own.memory,
+                                 static_cast<unsigned char>(42 + number),
+                                 kBytes, own.stream),
+                0);
+    };
+    auto copy = [&] {
+      EXPECT_EQ(cu.memcpyDtoDAsync(own.memory + 2 * kBytes, own.memory + kBytes,
+                                   kBytes, own.stream),
+                0);
+    };
+    if (order.waitsForOperand)
+      make();
+    EXPECT_EQ(cu.eventRecord(ready[number], own.stream), 0);
+    if (!order.waitsForOperand)
+      make();
+    EXPECT_EQ(cu.streamWaitEvent(beside[number], ready[number], 0), 0);
+    exchange(number);
+    EXPECT_EQ(cu.eventRecord(done[number], beside[number]), 0);
+    if (!order.waitsForResult)
+      copy();
+    if (order.joins)
+      EXPECT_EQ(cu.streamWaitEvent(own.stream, done[number], 0), 0);
+    if (order.waitsForResult)
+      copy();
+    cuda::Graph graph = nullptr;
+    int ended = cu.streamEndCapture(own.stream, &graph);
+    return ended ? ended
+                 : cu.graphInstantiate(&graphs[number], graph, nullptr, nullptr,
+                                       0);
+  }
+  void *at(int number, size_t offset) {
+    return reinterpret_cast<void *>(ranks[number].memory + offset);
+  }
+
+  cuda::Stream beside[2] = {};
+  cuda::Event ready[2] = {}, done[2] = {};
+  cuda::GraphExec graphs[2] = {};
 };
 
 PrimitiveDesc sumOf(PrimitiveKind kind, int64_t ranks,
@@ -203,6 +308,33 @@ TEST_F(StandinNccl, LogsEachKindOfMistake) {
   }
 }
 
+// What reads too early, or sends too early, reads old bytes in one of the two
+// orders: tests of steps run both.
+TEST_F(StandinNccl, BranchesOfGraphsShowMissingEvents) {
+  for (const Environment &environment : {two, twoEarly}) {
+    bool early = environment.size() > 1;
+    inChild(environment, [&] {
+      Exchange p({});
+      EXPECT_EQ(p.copied(0), 43);
+      EXPECT_EQ(p.copied(1), 42);
+    });
+    EXPECT_EQ(count("VIOLATION"), 0) << log();
+    inChild(environment, [&] {
+      Exchange p({.waitsForResult = false});
+      EXPECT_EQ(p.copied(0), 0); // rank 1 has not sent anything yet
+    });
+    inChild(environment, [&] {
+      Exchange p({.waitsForOperand = false});
+      EXPECT_EQ(p.copied(0), early ? 0 : 43);
+    });
+  }
+  inChild(two, [&] {
+    Exchange p({.joins = false});
+    EXPECT_NE(p.captured, 0);
+  });
+  EXPECT_EQ(count("VIOLATION a capture ends while S"), 1) << log();
+}
+
 TEST_F(StandinNccl, TwoRanksCannotHaveOneDevice) {
   inChild(two, [&] {
     TwoRanks p(/*secondDevice=*/0);
@@ -244,4 +376,46 @@ TEST(DeviceCollectives, PiecesCoverTheTensors) {
               desc.allReduce.ranks * slotElements(desc) * 4);
   }
   EXPECT_EQ(deviceWorkspace(sumOf(PrimitiveKind::AllReduce, 1, {5})), 0);
+}
+
+// A step that waits for what nothing has begun, or begins what nothing waits
+// for, is not loaded.
+TEST(DeviceCollectives, StartsAndWaitsArePairs) {
+  Manifest m = deviceManifest();
+  m.primitives = {sumOf(PrimitiveKind::AllGather, 2, {4}, {2}), {}};
+  m.primitives[0].allReduce.started = true;
+  m.primitives[1].kind = PrimitiveKind::CollectiveWait;
+  m.primitives[1].allReduce.ranks = 2;
+  CallInfo start, wait;
+  start.source = wait.source = "/node/gather";
+  start.primitive = 0, wait.primitive = 1;
+  LaunchInfo launch;
+  launch.primitive = 0;
+  launch.pointers = {{128, 8}, {384, 16}, {640, 0}};
+  launch.scalars = {0, 0, 0};
+  start.launches = {launch};
+  wait.results = {{DType::F32, 384, 16}};
+  auto refusal = [&](std::vector<CallInfo> calls) {
+    Manifest with = m;
+    with.calls.insert(with.calls.end(), calls.begin(), calls.end());
+    std::vector<uint8_t> blob = serialize(with);
+    ckrt_program *program = nullptr;
+    ckrt_status status =
+        ckrt_program_load_device(blob.data(), blob.size(), kPtx, sizeof(kPtx),
+                                 kConstants, sizeof(kConstants), &program);
+    ckrt_program_destroy(program);
+    return status == CKRT_OK ? std::string() : std::string(ckrt_last_error());
+  };
+  using testing::HasSubstr;
+  EXPECT_EQ(refusal({start, wait}), "");
+  EXPECT_EQ(refusal({start, wait, start, wait}), "");
+  EXPECT_THAT(refusal({wait, start}),
+              HasSubstr("waits for what nothing has begun"));
+  EXPECT_THAT(refusal({start}), HasSubstr("begins what nothing waits for"));
+  EXPECT_THAT(refusal({start, start, wait}),
+              HasSubstr("where another one is under way"));
+  CallInfo other = wait;
+  other.results[0].offset = 0;
+  EXPECT_THAT(refusal({start, other}),
+              HasSubstr("waits for what nothing has begun"));
 }
