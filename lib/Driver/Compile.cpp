@@ -374,7 +374,9 @@ void Compilation::noteUnplanned() {
     functions.push_back(eval);
   if (failed(checkPolicyMatches(functions, opts.step.remat.policy)))
     return;
-  FailureOr<RematGraph> graph = buildRematGraph(step, opts.step.remat, model);
+  RematOptions remat = opts.step.remat;
+  remat.overlap = overlaps(opts.step, *targetInfo);
+  FailureOr<RematGraph> graph = buildRematGraph(step, remat, model);
   if (failed(graph))
     return;
   unplanned = std::move(*graph);

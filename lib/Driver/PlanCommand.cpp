@@ -25,9 +25,9 @@ static llvm::Error writeCurve(const DriverOptions &options,
   request.pack = true;
   request.arenaHoldsAll = false;
   const planner::Graph &graph = step.graph;
-  planner::ParetoCurve curve =
-      planner::paretoCurve(graph, request, options.paretoPoints,
-                           step.constrained ? &*step.constrained : nullptr);
+  planner::ParetoCurve curve = planner::paretoCurve(
+      graph, request, options.paretoPoints,
+      step.constrained ? &*step.constrained : nullptr, step.clock.get());
   if (curve.points.empty())
     return makeError(curve.error.internalError ? ExitInternal : ExitNoPlanFound,
                      curve.error.message);

@@ -192,6 +192,10 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   passes.addPass(createAnnotateKernelsPass(kernels));
 }
 
+bool ckopt::overlaps(const StepOptions &options, const TargetInfo &target) {
+  return options.ranks > 1 && options.overlap && !target.traits.hasDevices;
+}
+
 /// Refuses what steps of several ranks cannot do yet.
 static llvm::Error checkRanks(const StepOptions &options) {
   if (options.ranks < 1)
@@ -240,9 +244,10 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                     }});
   phases.push_back({"remat", "order and recomputation under the budget",
                     [options, &target, result](OpPassManager &passes) {
-                      passes.addPass(createRematPass(options.remat, result));
-                      if (options.ranks > 1 && options.overlap &&
-                          !target.traits.hasDevices)
+                      RematOptions remat = options.remat;
+                      remat.overlap = overlaps(options, target);
+                      passes.addPass(createRematPass(remat, result));
+                      if (remat.overlap)
                         passes.addPass(createOverlapPass(options.remat.costs));
                     }});
   phases.push_back(

@@ -15,6 +15,7 @@
 // Complexity: O(steps and their operands).
 //
 //===----------------------------------------------------------------------===//
+#include "Planning.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Remat/Figures.h"
@@ -28,9 +29,10 @@ namespace {
 
 class PlanApplier {
 public:
-  PlanApplier(FunctionOpInterface function, const RematPlan &plan)
-      : function(function), plan(plan), block(&function.front()),
-        builder(block->getTerminator()) {}
+  PlanApplier(FunctionOpInterface function, const PlanningProblem &problem,
+              const planner::Plan &found)
+      : function(function), problem(problem), found(found),
+        block(&function.front()), builder(block->getTerminator()) {}
   void run();
 
 private:
@@ -47,7 +49,8 @@ private:
   void moveFreeOpsUp();
 
   FunctionOpInterface function;
-  const RematPlan &plan;
+  const PlanningProblem &problem;
+  const planner::Plan &found;
   Block *block;
   OpBuilder builder;
   DenseMap<Value, Value> copies;    ///< original -> latest copy
@@ -140,14 +143,13 @@ Operation *PlanApplier::addClone(Operation *op) {
 /// Sets the offsets that the planner assigned, counted from the first byte
 /// above the arguments.
 void PlanApplier::setOffsets(KernelCallOp call, size_t step) {
-  const planner::Plan &found = plan.result.plan;
-  const planner::Node &node = plan.problem.graph.nodes[found.steps[step]];
+  const planner::Node &node = problem.graph.nodes[found.steps[step]];
   ArrayRef<int64_t> packed = found.offsets[step];
-  Operation *source = plan.problem.ops[found.steps[step]];
+  Operation *source = problem.ops[found.steps[step]];
   SmallVector<int64_t> offsets;
   for (Value result : source->getResults()) {
     // A new state lies in its argument's bytes; plan-memory sets its offset.
-    planner::ValueId storage = plan.problem.storage.lookup(result);
+    planner::ValueId storage = problem.storage.lookup(result);
     const auto *output = llvm::find(ArrayRef(node.outputs), storage);
     size_t index = output - ArrayRef(node.outputs).begin();
     offsets.push_back(index < node.outputs.size() ? packed[index] : 0);
@@ -171,19 +173,18 @@ void PlanApplier::moveFreeOpsUp() {
 }
 
 void PlanApplier::run() {
-  const planner::Plan &found = plan.result.plan;
   moveFreeOpsUp();
   SmallVector<Operation *> oldViews;
   for (Operation &op : *block)
     if (isView(&op))
       oldViews.push_back(&op);
   bool allCalls = llvm::all_of(
-      plan.problem.ops, [](Operation *op) { return isa<KernelCallOp>(op); });
+      problem.ops, [](Operation *op) { return isa<KernelCallOp>(op); });
   bool packed = allCalls && found.offsets.size() == found.steps.size();
-  SmallVector<bool> ran(plan.problem.ops.size());
-  SmallVector<unsigned> again(plan.problem.ops.size());
+  SmallVector<bool> ran(problem.ops.size());
+  SmallVector<unsigned> again(problem.ops.size());
   for (auto [step, node] : llvm::enumerate(found.steps)) {
-    Operation *op = plan.problem.ops[node];
+    Operation *op = problem.ops[node];
     if (!ran[node]) {
       ran[node] = true;
       setOperands(op);
@@ -206,10 +207,16 @@ void PlanApplier::run() {
       op.erase();
   if (packed)
     function->setAttr(kPackedBytes, builder.getI64IntegerAttr(found.arena));
-  function->setAttr(kPlanAttr,
-                    toAttribute(getFigures(plan), builder.getContext()));
+}
+
+void ckopt::applySteps(FunctionOpInterface function,
+                       const PlanningProblem &problem,
+                       const planner::Plan &found) {
+  PlanApplier(function, problem, found).run();
 }
 
 void ckopt::applyRemat(FunctionOpInterface function, const RematPlan &plan) {
-  PlanApplier(function, plan).run();
+  applySteps(function, plan.problem, plan.result.plan);
+  function->setAttr(kPlanAttr,
+                    toAttribute(getFigures(plan), function.getContext()));
 }

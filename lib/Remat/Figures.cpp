@@ -196,7 +196,19 @@ RematFigures ckopt::getFigures(const RematPlan &plan) {
   figures.steps = int64_t(found.steps.size());
   figures.recomputed = plan.recomputedSteps();
   figures.kernelBound = plan.kernelBound;
+  if (plan.time)
+    figures.noteTime(*plan.time);
   return figures;
+}
+
+void RematFigures::noteTime(const planner::StepTime &time) {
+  communication = time.messages;
+  exposed = time.exposed;
+  seconds = time.seconds();
+  lowerBound = std::min(kernelBound, seconds);
+  if (seconds > lowerBound * (1 + 1e-6) &&
+      (status == "optimal" || status == "order_optimal"))
+    status = "feasible";
 }
 
 void ckopt::writeFigures(llvm::json::OStream &json, const RematFigures &f) {
@@ -240,6 +252,7 @@ void ckopt::writeFigures(llvm::json::OStream &json, const RematFigures &f) {
   json.attribute("seconds", jsonNumber(f.seconds));
   json.attribute("lower_bound_seconds", jsonNumber(f.lowerBound));
   if (f.communication > 0) {
+    json.attribute("kernel_seconds", jsonNumber(f.seconds - f.exposed));
     json.attribute("communication_seconds", jsonNumber(f.communication));
     json.attribute("exposed_seconds", jsonNumber(f.exposed));
   }

@@ -176,6 +176,7 @@ ckopt::parseRematOptions(const RematPassOptions &options) {
     return costs.takeError();
   result.costs = std::move(*costs);
   result.allowUncounted = options.allowUncounted;
+  result.overlap = options.overlap;
   result.remarks = options.remarks;
   if (llvm::Error error = readPlan(options.planFile, result.plan))
     return error;
@@ -237,5 +238,6 @@ RematPassOptions ckopt::printedOptions(const RematOptions &options) {
       texts.compare = name.str();
   texts.remarks = options.remarks;
   texts.allowUncounted = options.allowUncounted;
+  texts.overlap = options.overlap;
   return texts;
 }

@@ -8,6 +8,7 @@
 
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Planner/MessagePlanner.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace ckopt {
@@ -23,6 +24,7 @@ struct Flight {
   /// Offsets of the results and of the workspace; -1: not packed yet.
   std::vector<int64_t> offsets;
   int64_t workspaceOffset = -1;
+  KernelCallOp started, waited; ///< once it is applied
 };
 
 /// Returns the op if the kernel that is called is a collective of several ranks
@@ -46,6 +48,32 @@ struct FlightPlan {
 /// workspaces; negative: no limit, and no places are looked for.
 FlightPlan planFlights(mlir::func::FuncOp function, CostModel &costs,
                        int64_t packedLimit);
+
+/// What a function does next once it is split.
+struct FlightEvent {
+  enum Kind { Call, Start, Wait };
+  Kind kind = Call;
+  KernelCallOp call;         ///< of Call
+  const Flight *flight = {}; ///< of Start and Wait
+};
+
+/// Returns calls, starts and waits in their new order. Linear in the gaps,
+/// flights and calls.
+std::vector<FlightEvent> orderEvents(mlir::func::FuncOp function,
+                                     const FlightPlan &plan);
+
+/// Follows the two clocks of a rank, of its kernels and of its messages, which
+/// go on one collective after the other. `exposed` (optional) receives what no
+/// kernel hides, by flight.
+planner::StepTime
+followEvents(llvm::ArrayRef<FlightEvent> events, CostModel &costs,
+             llvm::DenseMap<const Flight *, double> *exposed = nullptr);
+
+/// Returns the bytes that a plan leaves for results and workspaces within a
+/// budget of the whole arena (0: none); negative: as many as it takes.
+inline int64_t flightLimit(int64_t packed, int64_t budget, int64_t arguments) {
+  return budget > 0 ? std::max(packed, budget - arguments) : -1;
+}
 
 /// Rewrites the function. Makes the kernels that start and wait.
 void applyFlights(mlir::func::FuncOp function, FlightPlan &plan);

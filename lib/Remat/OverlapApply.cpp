@@ -3,9 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rewrites the calls of collectives to calls of kernels that start them and
-// wait for them, and says what the step then takes: a rank has two clocks, of
-// its kernels and of its messages, which go on one collective after the other.
-// Linear in the number of calls.
+// wait for them, and notes what the step then takes. Linear in the number of
+// calls.
 //
 //===----------------------------------------------------------------------===//
 #include "Overlap.h"
@@ -44,7 +43,6 @@ private:
   func::FuncOp function;
   SymbolTable symbols;
   OpBuilder builder;
-  DenseMap<Flight *, std::pair<KernelCallOp, KernelCallOp>> made;
   /// By the collective's kernel and their own type; looked up only.
   DenseMap<std::pair<Operation *, Type>, func::FuncOp> kernels;
 };
@@ -162,37 +160,20 @@ void FlightApplier::split(Flight &flight) {
     start.setOffsets(offsets);
   }
   call.getResults().replaceAllUsesWith(wait.getResults());
-  made[&flight] = {start, wait};
+  flight.started = start;
+  flight.waited = wait;
 }
 
 void FlightApplier::run(FlightPlan &plan) {
-  std::vector<Flight> &flights = plan.flights;
-  DenseMap<Operation *, int64_t> delayed;
-  for (auto [call, gap] : plan.delayed)
-    delayed[call] = gap;
-  SmallVector<Operation *> calls(function.getOps<KernelCallOp>());
-  for (Flight &flight : flights)
+  std::vector<FlightEvent> events = orderEvents(function, plan);
+  for (Flight &flight : plan.flights)
     split(flight);
   SmallVector<Operation *> order;
-  for (int64_t gap = 0; gap <= int64_t(calls.size()); ++gap) {
-    for (Flight &flight : flights)
-      if (flight.wait == gap)
-        order.push_back(made[&flight].second);
-    for (auto [call, at] : plan.delayed)
-      if (at == gap)
-        order.push_back(call);
-    for (Flight &flight : flights)
-      if (flight.start == gap)
-        order.push_back(made[&flight].first);
-    if (gap < int64_t(calls.size()) && !delayed.contains(calls[size_t(gap)]) &&
-        llvm::none_of(
-            flights,
-            [&](const Flight &flight) {
-              return flight.call == calls[size_t(gap)];
-            }))
-      order.push_back(calls[size_t(gap)]);
-  }
-  for (Flight &flight : flights)
+  for (const FlightEvent &event : events)
+    order.push_back(event.kind == FlightEvent::Start  ? event.flight->started
+                    : event.kind == FlightEvent::Wait ? event.flight->waited
+                                                      : event.call);
+  for (Flight &flight : plan.flights)
     flight.call->erase();
   orderCalls(function, order);
 }
@@ -205,77 +186,20 @@ void ckopt::applyFlights(func::FuncOp function, FlightPlan &plan) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// What a step takes with its collectives as they stand.
-struct StepSeconds {
-  double kernels = 0, communication = 0, exposed = 0;
-};
-
 /// Cost of a call that only begins something: less than any kernel's.
-constexpr double kStartSeconds = 1e-9;
+static constexpr double kStartSeconds = 1e-9;
 
-} // namespace
-
-/// Follows the two clocks of a rank; notes on waits what no kernel hides.
-static StepSeconds follow(func::FuncOp function, CostModel &costs,
-                          const DenseMap<Operation *, double> &seconds) {
-  StepSeconds step;
-  double threads = 0, links = 0;
-  DenseMap<Operation *, double> ends; ///< by call that starts
-  auto exchange = [&](double time) {
-    links = std::max(threads, links) + time;
-    step.communication += time;
-  };
-  auto await = [&](double end) {
-    double exposed = std::max(0.0, end - threads);
-    step.exposed += exposed;
-    threads += exposed;
-    return exposed;
-  };
-  for (KernelCallOp call : function.getOps<KernelCallOp>()) {
-    if (getCollective(call)) {
-      exchange(costs.seconds(call));
-      await(links);
-      continue;
-    }
-    if (auto started = seconds.find(call); started != seconds.end()) {
-      exchange(started->second);
-      ends[call] = links;
-      call.setCost(APFloat(kStartSeconds));
-      continue;
-    }
-    auto start = call.getAliases().empty()
-                     ? KernelCallOp()
-                     : call.getArgs().front().getDefiningOp<KernelCallOp>();
-    if (auto end = ends.find(start); start && end != ends.end()) {
-      call.setCost(APFloat(std::max(await(end->second), kStartSeconds)));
-      continue;
-    }
-    double time = costs.seconds(call);
-    threads += time;
-    step.kernels += time;
-  }
-  return step;
-}
-
-/// Corrects what the plan's figures say of time: they count all communication.
-static void noteFigures(func::FuncOp function, const StepSeconds &step,
+/// Corrects what the plan's figures say of time.
+static void noteFigures(func::FuncOp function, const planner::StepTime &step,
                         int64_t packed) {
   auto attr = function->getAttrOfType<DictionaryAttr>(kPlanAttr);
-  if (!attr || step.communication <= 0)
+  if (!attr || step.messages <= 0)
     return;
   RematFigures figures = figuresFromAttribute(attr);
-  double hidden = step.communication - step.exposed;
-  figures.communication = step.communication;
-  figures.exposed = step.exposed;
-  figures.seconds = std::max(0.0, figures.seconds - hidden);
-  figures.baseSeconds = std::max(0.0, figures.baseSeconds - hidden);
-  // Messages can take no time at best: any of them might go on under kernels.
-  figures.lowerBound = std::min(figures.kernelBound, figures.seconds);
-  if (figures.status == "optimal" &&
-      figures.seconds > figures.lowerBound * (1 + 1e-6))
-    figures.status = "feasible";
+  if (figures.communication <= 0) // planned as if collectives blocked
+    figures.baseSeconds =
+        std::max(0.0, figures.baseSeconds - step.messages + step.exposed);
+  figures.noteTime(step);
   if (packed >= 0)
     figures.arena = figures.argumentBytes + packed;
   function->setAttr(kPlanAttr, toAttribute(figures, function.getContext()));
@@ -318,24 +242,23 @@ private:
       if (bytes < 0)
         bytes = figures.budget;
     }
-    return bytes > 0 ? std::max(packed.getInt(), bytes - arguments) : -1;
+    return flightLimit(packed.getInt(), bytes, arguments);
   }
 
   void runOn(func::FuncOp function) {
     CostModel costs(*settled, ratesOf(function));
     int64_t limit = limitOf(function);
     FlightPlan plan = planFlights(function, costs, limit);
-    DenseMap<Operation *, double> seconds;
-    bool any = !plan.flights.empty();
-    if (any)
-      rewrite(function, plan, limit, costs, seconds);
-    noteFigures(function, follow(function, costs, seconds),
-                any ? plan.packed : -1);
+    DenseMap<const Flight *, double> exposed;
+    planner::StepTime time =
+        followEvents(orderEvents(function, plan), costs, &exposed);
+    if (!plan.flights.empty())
+      rewrite(function, plan, limit, exposed);
+    noteFigures(function, time, plan.flights.empty() ? -1 : plan.packed);
   }
 
   static void rewrite(func::FuncOp function, FlightPlan &plan, int64_t limit,
-                      CostModel &costs,
-                      DenseMap<Operation *, double> &seconds) {
+                      const DenseMap<const Flight *, double> &exposed) {
     Builder builder(function.getContext());
     for (auto [value, offset] : plan.moved) {
       auto call = value.getDefiningOp<KernelCallOp>();
@@ -343,14 +266,12 @@ private:
       offsets[cast<OpResult>(value).getResultNumber()] = offset;
       call.setOffsets(offsets);
     }
-    std::vector<double> times;
-    for (Flight &flight : plan.flights)
-      times.push_back(costs.seconds(flight.call));
     applyFlights(function, plan);
-    size_t next = 0;
-    for (KernelCallOp call : function.getOps<KernelCallOp>())
-      if (isStart(call))
-        seconds[call] = times[next++];
+    for (Flight &flight : plan.flights) {
+      flight.started.setCost(APFloat(kStartSeconds));
+      flight.waited.setCost(
+          APFloat(std::max(exposed.lookup(&flight), kStartSeconds)));
+    }
     if (limit >= 0) {
       function->setAttr(kPackedBytes, builder.getI64IntegerAttr(plan.packed));
       return;
@@ -360,13 +281,6 @@ private:
       call.removeOffsetsAttr();
       call.removeWorkspaceOffsetAttr();
     }
-  }
-
-  static bool isStart(KernelCallOp call) {
-    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-        call, call.getCalleeAttr());
-    return callee && !callee.isDeclaration() &&
-           isa<CollectiveStartOp>(callee.front().front());
   }
 
   std::optional<CostOptions> settled;

@@ -82,6 +82,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     all.compare = compare;
     all.remarks = remarks;
     all.allowUncounted = allowUncounted;
+    all.overlap = overlap;
     return all;
   }
 

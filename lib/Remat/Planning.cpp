@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
-#include "Overlap.h"
+#include "RankClock.h"
 #include "Reporting.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
@@ -148,6 +148,10 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
   plan.budgetBytes = unlimited;
   plan.arena = plan.fullArena;
   plan.load = plan.result.plan.peak + options.reservedBytes;
+  plan.clock = makeRankClock(function, plan.problem, options);
+  if (plan.clock)
+    plan.baseCost =
+        plan.clock->follow(plan.result.plan, /*budget=*/0).seconds();
   return plan;
 }
 
@@ -155,19 +159,17 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
 /// a fraction of a second.
 static constexpr int64_t kShortSearch = 5000000;
 
-/// Returns the seconds that kernels take at least where messages take none; 0
-/// without collectives.
-static double kernelBound(const PlanningProblem &problem, int64_t budget) {
-  planner::Graph graph = problem.graph;
-  bool any = false;
-  for (auto [node, op] : llvm::zip_equal(graph.nodes, problem.ops))
-    if (auto call = dyn_cast<KernelCallOp>(op); call && getCollective(call)) {
-      node.cost = 0;
-      any = true;
-    }
-  return any ? std::max(planner::baseCost(graph),
-                        planner::costBound(graph, budget))
-             : 0;
+/// Lets the clock choose among plans, and times the one that stays.
+static void weighMessages(const planner::Options &request, RematPlan &plan) {
+  if (!plan.clock)
+    return;
+  planner::MessagePlanner search(plan.problem.graph, *plan.clock);
+  planner::Options own = request;
+  own.budget = clockBudget(plan);
+  planner::TimedPlan found = search.improve(std::move(plan.result), own);
+  plan.result = std::move(found.result);
+  plan.time = found.time;
+  plan.kernelBound = search.bound(own.budget);
 }
 
 /// Returns whether a bound proves, without a search, that no plan fits.
@@ -240,9 +242,10 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
                                     lastByte(graph, smallest.plan));
     return success();
   }
-  const planner::Plan &found = plan.result.plan;
   if (plan.budgetBytes != unlimited && budget.kind == Kind::Minimum)
-    plan.budgetBytes = total(found); // the budget that this very plan needs
+    plan.budgetBytes = total(plan.result.plan); // what this very plan needs
+  weighMessages(request, plan);
+  const planner::Plan &found = plan.result.plan;
   if (std::string wrong = planner::verify(graph, found, request.budget);
       wrong.empty() && plan.budgetBytes != unlimited &&
       total(found) > plan.budgetBytes) {
@@ -257,7 +260,6 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
   }
   plan.arena = total(found);
   plan.load = found.peak + reserved;
-  plan.kernelBound = kernelBound(plan.problem, request.budget);
   return success();
 }
 
@@ -334,7 +336,7 @@ void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
   });
   if (plan.policy.given)
     json.attributeObject("policy", [&] {
-      writePolicyFigures(json, plan.policy, plan.result.plan.cost, plan.arena);
+      writePolicyFigures(json, plan.policy, plan.seconds(), plan.arena);
     });
 }
 

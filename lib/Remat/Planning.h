@@ -30,6 +30,11 @@ inline PlanningContext planningContext(const RematOptions &options) {
 /// The planner's options without a budget.
 planner::Options plannerOptions(const RematOptions &options);
 
+/// Moves the function's ops to the order of a plan, and clones those that run
+/// again; notes offsets where the plan has them.
+void applySteps(mlir::FunctionOpInterface function,
+                const PlanningProblem &problem, const planner::Plan &found);
+
 /// Emits an error if the result shows a defect of the planner or an unknown
 /// option.
 mlir::LogicalResult checkResult(mlir::FunctionOpInterface function,
@@ -37,6 +42,14 @@ mlir::LogicalResult checkResult(mlir::FunctionOpInterface function,
 
 /// Warns if a limit ended the search for the plan early.
 void warnIfCut(mlir::FunctionOpInterface function, const RematPlan &plan);
+
+/// Returns the plan's budget as its clock counts it; 0: none.
+inline int64_t clockBudget(const RematPlan &plan) {
+  return plan.budgetBytes == unlimited
+             ? 0
+             : plan.budgetBytes -
+                   (plan.fixedBytes - plan.problem.argumentBytes);
+}
 
 /// Returns whether it is proven that no plan fits the budget.
 bool isProvenInfeasible(const RematPlan &plan);

@@ -15,7 +15,7 @@
 // once, and a quarter.
 //
 //===----------------------------------------------------------------------===//
-#include "Planning.h"
+#include "RankClock.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
@@ -182,7 +182,7 @@ LogicalResult PolicyComparison::compareBudget() {
                     plain.result.hasPlan() ||
                     plain.result.status == planner::Status::Infeasible;
   policy.autoFits = plain.result.hasPlan();
-  policy.autoCost = plain.result.plan.cost;
+  policy.autoCost = plain.seconds();
   policy.autoArena = plain.arena;
   return success();
 }
@@ -197,7 +197,7 @@ LogicalResult PolicyComparison::compareBytes() {
   if (failed(planWithin(function, budget, request, plain)))
     return failure();
   if (plain.result.hasPlan())
-    plan.policy.sameBytesCost = plain.result.plan.cost;
+    plan.policy.sameBytesCost = plain.seconds();
   return success();
 }
 
@@ -246,6 +246,7 @@ FailureOr<RematGraph> ckopt::buildRematGraph(FunctionOpInterface function,
     return failure();
   countAlignedArguments(problem->graph);
   RematGraph result;
+  result.clock = makeRankClock(function, *problem, options);
   if (hasPolicy(function, options)) {
     PolicyOutcome outcome;
     FailureOr<std::optional<planner::Policy>> policy =

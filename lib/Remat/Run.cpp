@@ -373,6 +373,12 @@ LogicalResult ckopt::runRemat(ArrayRef<FunctionOpInterface> functions,
   std::vector<RematPlan> &plans = result.plans;
   if (failed(SharedBudget(functions, options, plans).run(first)))
     return failure();
+  // The budget that the plans end with is the one that windows have.
+  for (RematPlan &plan : plans) {
+    if (plan.clock && plan.result.hasPlan())
+      plan.time = plan.clock->follow(plan.result.plan, clockBudget(plan));
+    plan.clock.reset();
+  }
   checkProfile(functions, options, plans);
   for (auto [function, plan] : llvm::zip(functions, plans)) {
     emitOnceRemark(function, plan, options.remarks);

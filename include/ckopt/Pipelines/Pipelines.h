@@ -73,6 +73,8 @@ struct StepOptions : KernelSettings {
 
 /// Returns whether the ops that `normalize` may match attention to have code.
 bool hasAttention(const StepOptions &options, const TargetInfo &target);
+/// Returns whether kernels of the step run while ranks exchange tensors.
+bool overlaps(const StepOptions &options, const TargetInfo &target);
 /// Returns what --parallel says of the step: "dp:2", "fsdp:4", "dp:2,fsdp:4".
 std::string parallelText(const StepOptions &options);
 

@@ -6,6 +6,7 @@
 #ifndef CKOPT_PLANNER_PARETO_H
 #define CKOPT_PLANNER_PARETO_H
 
+#include "ckopt/Planner/MessagePlanner.h"
 #include "ckopt/Planner/Policy.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Support/Curve.h"
@@ -19,13 +20,17 @@ namespace ckopt::planner {
 struct ParetoPoint {
   int64_t budget = 0; ///< bytes
   Result result;      ///< always has a plan
+  /// What the step takes, with bounds on it: with a clock the time that it
+  /// tells, else the plan's cost.
+  double cost = 0, lowerBound = 0, orderLowerBound = 0;
+  std::optional<StepTime> time; ///< with a clock
 };
 
 /// Points from the smallest budget found to larger ones. Cost never rises with
 /// the budget.
 struct ParetoCurve {
   int64_t programPeak = 0; ///< load of the program order, aligned bytes
-  double baseCost = 0;     ///< without recomputation
+  double baseCost = 0;     ///< without recomputation, without a budget
   int64_t provenMinimum = 0;
   std::vector<ParetoPoint> points;
   /// If there are no points, the result that says why.
@@ -34,9 +39,11 @@ struct ParetoCurve {
 
 /// Computes pareto() and the figures that describe the curve as a whole. With
 /// `constrained`, which applyPolicy() made from `graph`, every point is a plan
-/// of `graph` that obeys the policy.
+/// of `graph` that obeys the policy. With a clock of `graph` plans are chosen
+/// by what it tells.
 ParetoCurve paretoCurve(const Graph &graph, const Options &options, int points,
-                        const PolicyGraph *constrained = nullptr);
+                        const PolicyGraph *constrained = nullptr,
+                        MessageClock *clock = nullptr);
 
 /// Prints a table, one line for each budget.
 void printCurve(llvm::raw_ostream &os, const Graph &graph,

@@ -19,6 +19,9 @@
 namespace ckopt {
 
 struct RematPlan;
+namespace planner {
+struct StepTime;
+}
 
 /// Bytes are those of the whole arena: arguments, results, workspaces.
 struct RematFigures {
@@ -68,6 +71,9 @@ struct RematFigures {
   int64_t needBytes = 0;
 
   bool hasPlan() const { return arena > 0 || message.empty(); }
+  /// Takes over what the plan's clock says: `seconds` are those of kernels and
+  /// of exposed messages, and the proven bound counts messages as free.
+  void noteTime(const planner::StepTime &time);
 };
 
 RematFigures getFigures(const RematPlan &plan);

@@ -118,6 +118,9 @@ def RematPass : Pass<"remat"> {
            "Write the plans' figures to this JSON file (`-`: standard output)">,
     Option<"remarks", "remarks", "bool", "false",
            "Emit a remark for each value that is kept or computed again">,
+    Option<"overlap", "overlap", "bool", "false",
+           "Weigh collectives by what no kernel hides once the pass `overlap` "
+           "has moved them">,
     Option<"allowUncounted", "allow-uncounted", "bool", "false",
            "Plan for a budget although the function needs bytes that are not "
            "counted: the budget then holds for what is">,

@@ -11,6 +11,7 @@
 
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Base/ExitCodes.h"
+#include "ckopt/Planner/MessagePlanner.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Remat/Policy.h"
 #include "ckopt/Remat/StoredPlan.h"
@@ -40,6 +41,9 @@ struct RematOptions {
   bool allowUncounted = false;
   /// Bodies of functions that are called may be read; see PlanningContext.
   bool mayReadCallees = true;
+  /// Collectives take what no kernel hides once the pass `overlap` has moved
+  /// them; else they block their rank.
+  bool overlap = false;
   /// Bytes of the arena that other functions' arguments take.
   int64_t reservedBytes = 0;
   /// The user's policy, which attributes of ops add to.
@@ -76,6 +80,10 @@ struct RematPlan {
   /// With collectives: seconds that no plan's other kernels fall below, within
   /// the budget; else 0.
   double kernelBound = 0;
+  /// Where collectives may overlap: tells what plans take; else null.
+  std::shared_ptr<planner::MessageClock> clock;
+  /// With a clock: what the plan takes. Its cost counts collectives in full.
+  std::optional<planner::StepTime> time;
   /// Arena and load of the plan.
   int64_t arena = 0, load = 0;
   /// The effect of the policy.
@@ -88,9 +96,11 @@ struct RematPlan {
     return int64_t(result.plan.steps.size()) -
            int64_t(problem.graph.nodes.size());
   }
+  /// Returns the seconds that the plan is expected to take.
+  double seconds() const { return time ? time->seconds() : result.plan.cost; }
   /// Returns the expected time over the time without recomputation, less one.
   double overhead() const {
-    return baseCost > 0 ? result.plan.cost / baseCost - 1 : 0;
+    return baseCost > 0 ? seconds() / baseCost - 1 : 0;
   }
 };
 
@@ -108,6 +118,8 @@ struct RematGraph {
   planner::Graph graph;
   /// With a policy: the larger graph whose every plan obeys it.
   std::optional<planner::PolicyGraph> constrained;
+  /// Where collectives may overlap: what plans of `graph` take; else null.
+  std::shared_ptr<planner::MessageClock> clock;
 
   const planner::Graph &searched() const {
     return constrained ? constrained->graph : graph;

@@ -48,8 +48,42 @@ static void restorePoints(const Graph &graph, const PolicyGraph &constrained,
     result.plan.minimumBudget = results.front().budget;
 }
 
+/// Chooses plans by the clock. A plan for fewer bytes, in the windows that it
+/// has there, is one for more.
+static void timePoints(const Graph &graph, const Options &options,
+                       MessageClock &clock, bool mayChoose,
+                       ParetoCurve &curve) {
+  MessagePlanner planner(graph, clock);
+  curve.baseCost = clock.follow(curve.points.back().result.plan, 0).seconds();
+  const ParetoPoint *faster = nullptr;
+  for (ParetoPoint &point : curve.points) {
+    Options request = options;
+    request.budget = point.budget;
+    if (mayChoose) {
+      TimedPlan timed = planner.improve(std::move(point.result), request);
+      point.result = std::move(timed.result);
+      point.time = timed.time;
+    } else {
+      point.time = clock.follow(point.result.plan, point.budget);
+    }
+    if (faster && faster->time->seconds() <= point.time->seconds()) {
+      Result own = std::move(point.result);
+      point.result = faster->result;
+      point.result.plan.lowerBound = own.plan.lowerBound;
+      point.result.plan.orderLowerBound = own.plan.orderLowerBound;
+      point.result.plan.certificates = std::move(own.plan.certificates);
+      point.time = faster->time;
+    }
+    faster = &point;
+    point.cost = point.time->seconds();
+    point.orderLowerBound = point.lowerBound =
+        std::min(planner.bound(point.budget), point.cost);
+  }
+}
+
 ParetoCurve planner::paretoCurve(const Graph &graph, const Options &options,
-                                 int points, const PolicyGraph *constrained) {
+                                 int points, const PolicyGraph *constrained,
+                                 MessageClock *clock) {
   ParetoCurve curve;
   std::vector<Result> results =
       pareto(constrained ? constrained->graph : graph, options, points);
@@ -67,8 +101,17 @@ ParetoCurve planner::paretoCurve(const Graph &graph, const Options &options,
   for (Result &result : results) {
     curve.provenMinimum =
         std::max(curve.provenMinimum, result.plan.provenMinimum);
-    curve.points.push_back({result.budget, std::move(result)});
+    ParetoPoint point;
+    point.budget = result.budget;
+    point.result = std::move(result);
+    const Plan &plan = point.result.plan;
+    point.cost = plan.cost;
+    point.lowerBound = plan.lowerBound;
+    point.orderLowerBound = plan.orderLowerBound;
+    curve.points.push_back(std::move(point));
   }
+  if (clock)
+    timePoints(graph, options, *clock, !constrained, curve);
   return curve;
 }
 
@@ -92,8 +135,8 @@ void planner::printCurve(llvm::raw_ostream &os, const Graph &graph,
         {groupDigits(point.budget),
          formatPercent(double(point.budget) /
                        double(std::max<int64_t>(1, curve.programPeak))),
-         percent(plan.cost), percent(plan.orderLowerBound),
-         percent(plan.lowerBound),
+         percent(point.cost), percent(point.orderLowerBound),
+         percent(point.lowerBound),
          groupDigits(int64_t(plan.steps.size() - graph.nodes.size())),
          plan.status});
   }
@@ -123,16 +166,21 @@ std::string planner::printPareto(const Graph &graph, const ParetoCurve &curve) {
           out.attribute("ratio", curve.programPeak > 0
                                      ? double(point.budget) / curve.programPeak
                                      : 1.0);
-          out.attribute("cost", plan.cost);
+          out.attribute("cost", point.cost);
+          if (point.time) {
+            out.attribute("kernel_cost", point.time->kernels);
+            out.attribute("communication_cost", point.time->messages);
+            out.attribute("exposed_cost", point.time->exposed);
+          }
           out.attribute("overhead", curve.baseCost > 0
-                                        ? plan.cost / curve.baseCost - 1
+                                        ? point.cost / curve.baseCost - 1
                                         : 0.0);
           out.attribute("peak", plan.peak);
           if (!plan.offsets.empty())
             out.attribute("arena", plan.arena);
-          out.attribute("lower_bound", plan.lowerBound);
-          if (plan.orderLowerBound > 0)
-            out.attribute("order_lower_bound", plan.orderLowerBound);
+          out.attribute("lower_bound", point.lowerBound);
+          if (point.orderLowerBound > 0)
+            out.attribute("order_lower_bound", point.orderLowerBound);
           out.attribute("recomputed",
                         int64_t(plan.steps.size() - graph.nodes.size()));
           out.attribute("status", plan.status);
@@ -157,10 +205,9 @@ TradeoffCurve planner::tradeoffCurve(const Graph &graph,
   result.provenMinimum = curve.provenMinimum;
   double base = curve.baseCost > 0 ? curve.baseCost : 1;
   for (const ParetoPoint &point : curve.points) {
-    const Plan &plan = point.result.plan;
     result.points.push_back(
-        {point.budget, plan.cost / base - 1, plan.lowerBound / base - 1,
-         std::max(plan.lowerBound, plan.orderLowerBound) / base - 1});
+        {point.budget, point.cost / base - 1, point.lowerBound / base - 1,
+         std::max(point.lowerBound, point.orderLowerBound) / base - 1});
   }
   return result;
 }
