@@ -44,6 +44,11 @@ llvm::Error openWorld(int64_t ranks, double timeout);
 /// Opens the world of so many ranks on devices, which RANK and WORLD_SIZE
 /// number and a file lets meet; refuses other numbers of them.
 llvm::Error meetByFile(int64_t ranks, llvm::StringRef file, double timeout);
+/// Meets the other ranks by one of these ways: by the file if it has a name,
+/// else those that mpirun started. Returns false where there are none.
+llvm::Expected<bool> meetOthers(int64_t ranks, llvm::StringRef file,
+                                double timeout,
+                                llvm::function_ref<std::string(int64_t)> line);
 /// Tells ranks with a timeout that this one works, from now until the first
 /// step, which ends it.
 void beginPreparing();

@@ -50,18 +50,9 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
                            : ", with the setting --parallel=dp:" + number);
   };
   bool first = !World::current();
-  if (!settings.ncclId.empty()) {
-    if (llvm::Error error =
-            meetByFile(ranks, settings.ncclId, settings.rankTimeout))
-      return error;
-  } else {
-    if (llvm::Error error = checkLaunch(ranks, line))
-      return error;
-    if (ranks == 1)
-      return llvm::Error::success();
-    if (llvm::Error error = openWorld(ranks, settings.rankTimeout))
-      return error;
-  }
+  auto several = meetOthers(ranks, settings.ncclId, settings.rankTimeout, line);
+  if (!several || !*several)
+    return several.takeError();
   settings.compile.together = true;
   if (llvm::Error error =
           meetRanks({Call::Compile, 0, ""}, llvm::Error::success()))
