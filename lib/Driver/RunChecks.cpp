@@ -12,6 +12,7 @@
 #include "RunChecks.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
+#include "ckopt/Support/TensorParts.h"
 
 #include <cmath>
 
@@ -48,13 +49,18 @@ static std::string advice(bool beforeUpdates) {
          "finite";
 }
 
+static llvm::Error notFinite(const std::string &name, int64_t at,
+                             llvm::ArrayRef<int64_t> shape, double value,
+                             int64_t step) {
+  return makeError(ExitNonFinite, "after step " + llvm::Twine(step) + " '" +
+                                      name + "' " + indexString(at, shape) +
+                                      " is " + describe(value) + advice(false));
+}
+
 llvm::Error ckopt::checkFinite(const TensorMap &tensors, int64_t step) {
   for (const auto &[name, value] : tensors)
     if (int64_t at = firstNonFinite(value); at >= 0)
-      return makeError(ExitNonFinite,
-                       "after step " + llvm::Twine(step) + " '" + name + "' " +
-                           indexString(at, value.shape()) + " is " +
-                           describe(value.getDouble(at)) + advice(false));
+      return notFinite(name, at, value.shape(), value.getDouble(at), step);
   return llvm::Error::success();
 }
 
@@ -96,16 +102,23 @@ llvm::Error ckopt::checkGradientNorm(const Session &session, int64_t step) {
 }
 
 llvm::Error ckopt::checkState(const Session &session, int64_t step) {
-  // One at a time, since together they may not fit into memory once more.
+  // In pieces, since tensors may not fit into memory once more.
   for (runtime::TensorRole role : Session::stateRoles())
     for (int64_t index : session.tensors(role)) {
-      auto value = session.read(index);
-      if (!value)
-        return value.takeError();
-      TensorMap tensor;
-      tensor.set(session.info_of(index).name, std::move(*value));
-      if (llvm::Error error = checkFinite(tensor, step))
-        return error;
+      const runtime::TensorInfo &tensor = session.info_of(index);
+      if (isInteger(tensor.dtype) || tensor.dtype == DType::Bool)
+        continue;
+      int64_t elements = ckrt_tensor_elements(session.handle(), index);
+      int64_t most = kPieceBytes / dtypeSize(tensor.dtype);
+      for (int64_t begin = 0; begin < elements; begin += most) {
+        auto piece = session.readPart(index, begin,
+                                      std::min(most, elements - begin));
+        if (!piece)
+          return piece.takeError();
+        if (int64_t at = firstNonFinite(*piece); at >= 0)
+          return notFinite(tensor.name, begin + at, tensor.shape,
+                           piece->getDouble(at), step);
+      }
     }
   return llvm::Error::success();
 }

@@ -150,6 +150,18 @@ llvm::Expected<HostTensor> Session::read(int64_t index) const {
   return result;
 }
 
+llvm::Expected<HostTensor> Session::readPart(int64_t index, int64_t first,
+                                             int64_t count) const {
+  if (llvm::Error error = checkIndex(index))
+    return std::move(error);
+  HostTensor result(info_of(index).dtype, {count});
+  if (auto status = ckrt_tensor_read_part(
+          session, index, first, result.mutableRawData(),
+          static_cast<ckrt_dtype>(result.dtype()), count))
+    return runtimeError(status);
+  return result;
+}
+
 llvm::Expected<HostTensor> Session::readWhole(int64_t index) const {
   auto own = read(index);
   const runtime::TensorInfo &tensor = info_of(index);
@@ -208,55 +220,6 @@ llvm::Error Session::initialize(const TensorMap &values, uint64_t seed) {
 }
 
 llvm::Expected<TensorMap> Session::weights(bool optimizerState) const {
-  return collect(optimizerState, /*onMain=*/false);
-}
-
-llvm::Expected<TensorMap> Session::weightsOnMain(bool optimizerState) const {
-  return collect(optimizerState, runtime::World::current());
-}
-
-/// Gives rank 0 a whole tensor, from the shards of the first ranks; the others
-/// get none.
-llvm::Expected<HostTensor> Session::readOnMain(int64_t index) const {
-  const runtime::TensorInfo &tensor = info_of(index);
-  runtime::World &world = *runtime::World::current();
-  Shards shards = tensor.sharing();
-  int64_t rank = world.rank();
-  if (rank >= shards.shards)
-    return HostTensor();
-  auto own = read(index);
-  if (!own || shards.shards == 1)
-    return own;
-  int64_t size = runtime::dtypeSize(tensor.dtype);
-  std::vector<runtime::Transfer> list;
-  auto add = [&](bool sends, char *data, int64_t bytes, int64_t peer) {
-    constexpr int64_t kMost = int64_t(1) << 30;
-    for (int64_t at = 0; at < bytes; at += kMost)
-      list.push_back(
-          {sends, data + at, std::min(kMost, bytes - at), int32_t(peer)});
-  };
-  HostTensor whole;
-  auto *mine = static_cast<char *>(own->mutableRawData());
-  if (rank == 0) {
-    whole = HostTensor(tensor.dtype, tensor.wholeShape);
-    auto *bytes = static_cast<char *>(whole.mutableRawData());
-    std::memcpy(bytes, mine, size_t(shards.count(0) * size));
-    for (int64_t shard = 1; shard < shards.shards; ++shard)
-      add(false, bytes + shards.begin(shard) * size, shards.count(shard) * size,
-          shard);
-  } else {
-    add(true, mine, shards.count(rank) * size, 0);
-  }
-  std::string error;
-  if (!list.empty() && !world.transfer(list, error))
-    return makeError(ExitRank, error);
-  return whole;
-}
-
-llvm::Expected<TensorMap> Session::collect(bool optimizerState,
-                                           bool onMain) const {
-  runtime::World *world = runtime::World::current();
-  bool keep = !onMain || world->isMain();
   TensorMap result;
   std::vector<TensorRole> roles = {TensorRole::Parameter, TensorRole::Frozen,
                                    TensorRole::State};
@@ -264,11 +227,10 @@ llvm::Expected<TensorMap> Session::collect(bool optimizerState,
     roles.push_back(TensorRole::OptimizerState);
   for (TensorRole role : roles)
     for (int64_t index : tensors(role)) {
-      auto value = onMain ? readOnMain(index) : readWhole(index);
+      auto value = readWhole(index);
       if (!value)
         return value.takeError();
-      if (keep)
-        result.set(info_of(index).name, std::move(*value));
+      result.set(info_of(index).name, std::move(*value));
     }
   return result;
 }

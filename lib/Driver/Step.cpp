@@ -8,6 +8,7 @@
 #include "LossChoice.h"
 #include "Parallel.h"
 #include "TrainPage.h"
+#include "WeightParts.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Support/AtomicFile.h"
@@ -234,11 +235,8 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
         value;
   if (!options.writeWeights)
     options.writeWeights = [&](const std::string &path) -> llvm::Error {
-      auto weights = session.weightsOnMain(/*optimizerState=*/false);
-      if (!weights || !isMainRank())
-        return weights.takeError();
-      return writeWeightsFile(given.model, path, *weights,
-                              weightsMetadata(source.classNames()));
+      return compilation.writeWeights(session, path, /*averaged=*/false,
+                                      weightsMetadata(source.classNames()));
     };
   auto result = train(session, source, where, options);
   if (!result || options.html.empty() || result->stopped)
@@ -307,28 +305,24 @@ llvm::Error ckopt::checkWeightsPath(llvm::StringRef path,
                     "'");
 }
 
-llvm::Error ckopt::writeWeightsFile(const std::string &model,
-                                    const std::string &path,
-                                    const TensorMap &weights,
-                                    const StringMetadata &metadata) {
+llvm::Error Compilation::writeWeights(const Session &session,
+                                      const std::string &path, bool averaged,
+                                      const StringMetadata &metadata) const {
   if (llvm::Error error = checkWeightsPath(path, "a file of weights"))
     return error;
-  if (llvm::StringRef(path).ends_with(".safetensors"))
-    return writeSafetensors(path, weights, metadata);
-  std::map<std::string, HostTensor> byName;
-  for (auto &[name, value] : weights)
-    byName[name] = value;
-  return onnx_frontend::exportModel(model, path, byName, metadata);
+  return useWeightsOnMain(session, averaged, [&](TensorParts &weights) {
+    if (llvm::StringRef(path).ends_with(".safetensors"))
+      return writeSafetensors(path, weights, metadata);
+    return onnx_frontend::exportModel(opts.model, path, weights,
+                                      {metadata, model().writeBack});
+  });
 }
 
 llvm::Error CompiledStep::writeWeights(const Session &session,
                                        const std::string &path) const {
   if (llvm::Error error = check())
     return error;
-  auto weights = session.weights(/*optimizerState=*/false);
-  if (!weights)
-    return weights.takeError();
-  return writeWeightsFile(compiled->options().model, path, *weights);
+  return compiled->writeWeights(session, path);
 }
 
 llvm::Error CompiledStep::write(const std::string &path) const {

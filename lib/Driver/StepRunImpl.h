@@ -32,7 +32,7 @@ struct StepRun::Impl {
                                       llvm::ArrayRef<FieldSpec> wanted) const;
   llvm::Expected<Dataset> readBatch(const TensorMap &arrays) const;
   llvm::Error checkAveraged(bool averaged) const;
-  llvm::Expected<TensorMap> collectWeights(bool averaged, bool onMain) const;
+  llvm::Expected<TensorMap> collectWeights(bool averaged) const;
   llvm::Expected<double> runNext();
   llvm::Error check(double updateLoss);
   llvm::Expected<StepResult> step(const TensorMap &batch);

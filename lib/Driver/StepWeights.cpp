@@ -22,11 +22,9 @@ llvm::Error StepRun::Impl::checkAveraged(bool averaged) const {
   return llvm::Error::success();
 }
 
-/// Returns whole weights; `onMain`: the other ranks keep none.
-llvm::Expected<TensorMap> StepRun::Impl::collectWeights(bool averaged,
-                                                        bool onMain) const {
-  auto weights = onMain ? session->weightsOnMain(/*optimizerState=*/false)
-                        : session->weights(/*optimizerState=*/false);
+/// Returns whole weights.
+llvm::Expected<TensorMap> StepRun::Impl::collectWeights(bool averaged) const {
+  auto weights = session->weights(/*optimizerState=*/false);
   // Before updates there is nothing to average.
   if (!weights || !averaged || updates == 0)
     return weights;
@@ -46,7 +44,7 @@ llvm::Expected<TensorMap> StepRun::weights(bool averaged) const {
           impl->meetSharing({Call::Weights, averaged, kOtherWeights},
                             impl->checkAveraged(averaged)))
     return std::move(error);
-  return impl->collectWeights(averaged, /*onMain=*/false);
+  return impl->collectWeights(averaged);
 }
 
 std::vector<TensorSpec> StepRun::describeWeights() const {
@@ -124,16 +122,15 @@ llvm::Error StepRun::writeWeights(const std::string &path,
   if (llvm::Error error = impl->meetSharing(
           {Call::Save, averaged, kOtherWeights}, impl->checkAveraged(averaged)))
     return error;
-  auto write = [&]() -> llvm::Error {
-    auto values = impl->collectWeights(averaged, /*onMain=*/true);
-    if (!values || !isMainRank())
-      return values.takeError();
-    if (llvm::Error error = checkFinite(*values, impl->updates))
-      return error;
-    return writeWeightsFile(impl->compiled.compilation().given().model, path,
-                            *values, weightsMetadata(impl->classes));
-  };
-  return impl->isSharded() ? agreeOnError(write()) : write();
+  llvm::Error own = checkState(*impl->session, impl->updates);
+  if (impl->isSharded())
+    own = agreeOnError(std::move(own));
+  if (own)
+    return own;
+  llvm::Error error = impl->compiled.compilation().writeWeights(
+      *impl->session, path, averaged && impl->updates > 0,
+      weightsMetadata(impl->classes));
+  return impl->isSharded() ? agreeOnError(std::move(error)) : std::move(error);
 }
 
 //===----------------------------------------------------------------------===//

@@ -47,28 +47,18 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
 /// Writes trained weights and, if asked, their averages; running statistics and
 /// frozen weights are the same in both files.
 static llvm::Error writeOutputs(const DriverOptions &options,
+                                const Compilation &compilation,
                                 const Session &session,
                                 const StringMetadata &metadata, bool anySteps) {
-  auto weights = session.weightsOnMain(/*optimizerState=*/false);
-  if (!weights)
-    return weights.takeError();
-  if (!options.output.empty() && isMainRank())
-    if (llvm::Error error = writeWeightsFile(
-            options.compile.model, options.output, *weights, metadata))
+  if (!options.output.empty())
+    if (llvm::Error error = compilation.writeWeights(
+            session, options.output, /*averaged=*/false, metadata))
       return error;
   if (options.emaOutput.empty())
     return llvm::Error::success();
-  if (anySteps) { // before the first step there are no averages
-    auto averages = averagedWeights(session);
-    if (!averages)
-      return averages.takeError();
-    for (auto &[name, value] : *averages)
-      weights->set(name, value);
-  }
-  if (!isMainRank())
-    return llvm::Error::success();
-  return writeWeightsFile(options.compile.model, options.emaOutput, *weights,
-                          metadata);
+  // Before the first step there are no averages.
+  return compilation.writeWeights(session, options.emaOutput,
+                                  /*averaged=*/anySteps, metadata);
 }
 
 /// The samples of --validation, with the arrays of --data or --tokens.
@@ -116,7 +106,7 @@ trainOnce(DriverOptions &options, bool writeOutput,
   }
   if (writeOutput)
     train.trained = [&](int64_t steps) {
-      return writeOutputs(options, session,
+      return writeOutputs(options, *planned->compilation, session,
                           weightsMetadata(source.classNames()), steps > 0);
     };
   std::optional<SignalCatcher> signals;

@@ -10,7 +10,9 @@
 //===----------------------------------------------------------------------===//
 #include "Session.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -139,9 +141,11 @@ void copySame(int64_t size, char *dst, int64_t dstStep, const char *src,
     copyRun<uint8_t>(dst, dstStep, src, srcStep, count);
 }
 
+/// `first`: of the elements that are transferred, where these are not all.
 ckrt_status checkTransfer(const ckrt_session *session, int64_t tensor,
                           const void *data, uint32_t dtype, int64_t elements,
-                          const char *entry) {
+                          const char *entry,
+                          std::optional<int64_t> first = std::nullopt) {
   if (!session || !session->valid(tensor))
     return fail(CKRT_INVALID_ARGUMENT,
                 std::string(entry) + ": no tensor " + std::to_string(tensor));
@@ -149,7 +153,14 @@ ckrt_status checkTransfer(const ckrt_session *session, int64_t tensor,
   if (!isDType(static_cast<DType>(dtype)))
     return fail(CKRT_INVALID_ARGUMENT,
                 std::string(entry) + ": unknown element type");
-  if (elements != elementCount(t))
+  int64_t all = elementCount(t);
+  if (first && (*first < 0 || elements < 0 || *first > all - elements))
+    return fail(CKRT_MISMATCH, "tensor '" + t.name + "' has " +
+                                   std::to_string(all) +
+                                   " elements, and none in the part of " +
+                                   std::to_string(elements) + " from " +
+                                   std::to_string(*first) + " on");
+  if (!first && elements != all)
     return fail(CKRT_MISMATCH, "tensor '" + t.name + "' has " +
                                    std::to_string(elementCount(t)) +
                                    " elements, the host's buffer " +
@@ -211,15 +222,11 @@ ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
   return CKRT_OK;
 }
 
-ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor, void *data,
-                             ckrt_dtype dtype, int64_t elements) {
-  ckrt_status status =
-      checkTransfer(session, tensor, data, dtype, elements, "ckrt_tensor_read");
-  if (status != CKRT_OK)
-    return status;
-  const TensorInfo &t = session->manifest().tensors[tensor];
-  auto to = static_cast<DType>(dtype);
-  status = refuseConversion(t, t.dtype, to);
+/// Copies `elements` elements from the logical one `first` on.
+static ckrt_status readElements(ckrt_session *session, const TensorInfo &t,
+                                int64_t first, void *data, DType to,
+                                int64_t elements) {
+  ckrt_status status = refuseConversion(t, t.dtype, to);
   if (status != CKRT_OK)
     return status;
   OpenTensor open(*session, t, Access::Read);
@@ -231,8 +238,12 @@ ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor, void *data,
   bool fits = true;
   forEachRun(t, [&](int64_t logical, int64_t offset, int64_t count,
                     int64_t step) {
-    const char *src = base + offset * size;
-    char *dst = host + logical * hostSize;
+    int64_t skipped = std::max(first - logical, int64_t(0));
+    count = std::min(count, first + elements - logical) - skipped;
+    if (count <= 0)
+      return;
+    const char *src = base + (offset + skipped * step) * size;
+    char *dst = host + (logical + skipped - first) * hostSize;
     if (to == t.dtype)
       return copySame(size, dst, 1, src, step, count);
     for (int64_t i = 0; i < count; ++i)
@@ -242,6 +253,27 @@ ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor, void *data,
               : fail(CKRT_MISMATCH, "tensor '" + t.name +
                                         "' holds values that do not fit in " +
                                         std::string(dtypeName(to)));
+}
+
+ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor, void *data,
+                             ckrt_dtype dtype, int64_t elements) {
+  ckrt_status status =
+      checkTransfer(session, tensor, data, dtype, elements, "ckrt_tensor_read");
+  if (status != CKRT_OK)
+    return status;
+  return readElements(session, session->manifest().tensors[tensor], 0, data,
+                      static_cast<DType>(dtype), elements);
+}
+
+ckrt_status ckrt_tensor_read_part(ckrt_session *session, int64_t tensor,
+                                  int64_t first, void *data, ckrt_dtype dtype,
+                                  int64_t elements) {
+  ckrt_status status = checkTransfer(session, tensor, data, dtype, elements,
+                                     "ckrt_tensor_read_part", first);
+  if (status != CKRT_OK)
+    return status;
+  return readElements(session, session->manifest().tensors[tensor], first, data,
+                      static_cast<DType>(dtype), elements);
 }
 
 ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,

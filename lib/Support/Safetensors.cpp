@@ -11,6 +11,7 @@
 #include "ckopt/Support/Safetensors.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/TensorParts.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/JSON.h"
@@ -124,10 +125,11 @@ static Error checkNames(StringRef path, ArrayRef<TensorSpec> tensors,
   return Error::success();
 }
 
-Expected<std::string>
-writeSafetensors(StringRef path, ArrayRef<TensorSpec> tensors,
-                 const StringMetadata &metadata,
-                 function_ref<Expected<HostTensor>(size_t)> read) {
+/// `fill` writes the bytes of the tensor with this number.
+static Expected<std::string>
+writeTensors(StringRef path, ArrayRef<TensorSpec> tensors,
+             const StringMetadata &metadata,
+             function_ref<Error(AtomicFile &file, size_t number)> fill) {
   if (Error error = checkNames(path, tensors, metadata))
     return std::move(error);
   std::vector<const TensorSpec *> order;
@@ -139,32 +141,49 @@ writeSafetensors(StringRef path, ArrayRef<TensorSpec> tensors,
     return sizeA != sizeB ? sizeA > sizeB : a < b;
   });
   std::string header = makeHeader(order, metadata);
-  auto fill = [&](AtomicFile &file) -> Error {
+  auto fillAll = [&](AtomicFile &file) -> Error {
     if (Error error = file.write(header))
       return error;
-    for (const TensorSpec *tensor : order) {
-      auto value = read(size_t(tensor - tensors.data()));
-      if (!value)
-        return value.takeError();
-      assert(value->sizeInBytes() == bytesOf(*tensor) && "another tensor");
-      if (Error error =
-              file.write(value->rawData(), size_t(value->sizeInBytes())))
+    for (const TensorSpec *tensor : order)
+      if (Error error = fill(file, size_t(tensor - tensors.data())))
         return error;
-    }
     return Error::success();
   };
-  if (Error error = writeFileAtomically(path, fill))
+  if (Error error = writeFileAtomically(path, fillAll))
     return std::move(error);
   return header;
 }
 
+Expected<std::string>
+writeSafetensors(StringRef path, ArrayRef<TensorSpec> tensors,
+                 const StringMetadata &metadata,
+                 function_ref<Expected<HostTensor>(size_t)> read) {
+  return writeTensors(
+      path, tensors, metadata, [&](AtomicFile &file, size_t number) -> Error {
+        auto value = read(number);
+        if (!value)
+          return value.takeError();
+        assert(value->sizeInBytes() == bytesOf(tensors[number]) &&
+               "another tensor");
+        return file.write(value->rawData(), size_t(value->sizeInBytes()));
+      });
+}
+
+Error writeSafetensors(StringRef path, TensorParts &tensors,
+                       const StringMetadata &metadata) {
+  auto fill = [&](AtomicFile &file, size_t number) {
+    return forEachPiece(
+        tensors, number, [&](const HostTensor &piece, int64_t) {
+          return file.write(piece.rawData(), size_t(piece.sizeInBytes()));
+        });
+  };
+  return writeTensors(path, tensors.specs(), metadata, fill).takeError();
+}
+
 Error writeSafetensors(StringRef path, const TensorMap &tensors,
                        const StringMetadata &metadata) {
-  std::vector<TensorSpec> specs = specsOf(tensors);
-  auto read = [&](size_t number) -> Expected<HostTensor> {
-    return (tensors.begin() + ptrdiff_t(number))->second;
-  };
-  return writeSafetensors(path, specs, metadata, read).takeError();
+  MapParts parts(tensors);
+  return writeSafetensors(path, parts, metadata);
 }
 
 } // namespace ckopt

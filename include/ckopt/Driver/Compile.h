@@ -88,6 +88,8 @@ struct PlanSummary {
 /// A model on its way to a step. Owns its MLIR context. import(), plan() and
 /// emit() are called once each, in this order; any other order is a usage
 /// error.
+class Session;
+
 class Compilation {
 public:
   explicit Compilation(CompileOptions options);
@@ -166,6 +168,14 @@ public:
   /// Returns the number of rows of tables that inputs index, by the input's
   /// name.
   const std::map<std::string, int64_t> &tableRows() const { return rows; }
+
+  /// Writes parameters, running statistics and frozen weights: to FILE.onnx, the
+  /// model's file with new values, or FILE.safetensors; with `averaged`
+  /// parameters are their averages. A piece of a tensor is in memory at a time.
+  /// Rank 0 writes; where ranks share weights, all of them must call this.
+  llvm::Error writeWeights(
+      const Session &session, const std::string &path, bool averaged = false,
+      const std::map<std::string, std::string> &metadata = {}) const;
 
   /// Gives a message that belongs to no node to the handler.
   void say(Message::Severity severity, const llvm::Twine &text) const;

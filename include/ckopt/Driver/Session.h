@@ -60,6 +60,10 @@ public:
   llvm::Error write(int64_t index, const HostTensor &value);
   /// Returns the tensor; of one that ranks share, this rank's shard.
   llvm::Expected<HostTensor> read(int64_t index) const;
+  /// Returns the elements [first, first + count), in row-major order, of what
+  /// read() returns, as a vector.
+  llvm::Expected<HostTensor> readPart(int64_t index, int64_t first,
+                                      int64_t count) const;
   /// Returns the whole tensor. Where ranks share it, all of them must ask.
   llvm::Expected<HostTensor> readWhole(int64_t index) const;
   /// Sets every tensor of a role (seed, step, learning rate) to one value.
@@ -71,9 +75,6 @@ public:
   /// Returns parameters, state and (if asked) optimizer state, whole: where
   /// ranks share them, all ranks must ask.
   llvm::Expected<TensorMap> weights(bool optimizerState) const;
-  /// The same for rank 0 alone: the others send their shards, a tensor at a
-  /// time, and have no room for more than one of these beside the session.
-  llvm::Expected<TensorMap> weightsOnMain(bool optimizerState) const;
 
   /// Writes all that a step changes or keeps from `values`. One error lists
   /// what is missing, unexpected, or of another type or shape; `what` names
@@ -87,8 +88,6 @@ public:
 
 private:
   Session() = default;
-  llvm::Expected<TensorMap> collect(bool optimizerState, bool onMain) const;
-  llvm::Expected<HostTensor> readOnMain(int64_t index) const;
   llvm::Error checkIndex(int64_t index) const;
   std::vector<int64_t> stateTensors() const;
   llvm::Error checkState(llvm::ArrayRef<TensorSpec> given,

@@ -130,15 +130,9 @@ inline llvm::Expected<CompiledStep> compile(CompileOptions options,
   return compile(std::move(options), std::move(data));
 }
 
-/// Refuses names of files that writeWeightsFile() cannot write; `what` names
+/// Refuses names of files that writeWeights() cannot write; `what` names
 /// them ("-o").
 llvm::Error checkWeightsPath(llvm::StringRef path, const llvm::Twine &what);
-
-/// Writes weights by name as writeWeights() does; `model` is the ONNX file that
-/// they belong to. `metadata` is added to the file's.
-llvm::Error writeWeightsFile(const std::string &model, const std::string &path,
-                             const TensorMap &weights,
-                             const StringMetadata &metadata = {});
 
 /// Returns what files of weights say of the samples that these are for: the
 /// names of the classes, as a JSON array "ckopt.classes"; nothing for none.

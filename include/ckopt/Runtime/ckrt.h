@@ -254,6 +254,12 @@ CKRT_EXPORT ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
 CKRT_EXPORT ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor,
                                          void *data, ckrt_dtype dtype,
                                          int64_t elements);
+/* The same of `elements` elements from the element `first` on, in row-major
+ * order. */
+CKRT_EXPORT ckrt_status ckrt_tensor_read_part(ckrt_session *session,
+                                              int64_t tensor, int64_t first,
+                                              void *data, ckrt_dtype dtype,
+                                              int64_t elements);
 /* Fills a scalar or a whole tensor with one value. */
 CKRT_EXPORT ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
                                          double value);

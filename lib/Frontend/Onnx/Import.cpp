@@ -10,6 +10,7 @@
 #include "ExportAnalysis.h"
 #include "GraphImporter.h"
 #include "NodeImporter.h"
+#include "WriteBack.h"
 #include "ckopt/Reference/Folding.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -522,6 +523,8 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   model = std::move(*read);
   analysis = analyzeExport(model);
   diagnosis = diagnosisOf(analysis);
+  auto writeBack = std::make_shared<const WriteBack>(
+      path, analysis.edits, model.graph, /*keepsValues=*/false);
   applyEdits(analysis.edits, model.graph);
   std::vector<ValueInfo> taken;
   if (options.paramsFromConstants)
@@ -575,6 +578,7 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   result->batch = batch;
   addRemarks(*result);
   result->diagnosis = std::move(diagnosis);
+  result->writeBack = std::move(writeBack);
   return result;
 }
 

@@ -38,20 +38,24 @@ static bool parseBytes(onnx::ModelProto &model, llvm::StringRef bytes) {
   return ok;
 }
 
-llvm::Expected<std::shared_ptr<onnx::ModelProto>>
-onnx_frontend::parseModelFile(llvm::StringRef path) {
+llvm::Expected<std::shared_ptr<llvm::MemoryBuffer>>
+onnx_frontend::mapModelFile(llvm::StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)
     return inputError("cannot read '" + path +
                       "': " + buffer.getError().message());
-  llvm::StringRef bytes = (*buffer)->getBuffer();
-  if (bytes.empty())
+  if ((*buffer)->getBufferSize() == 0)
     return inputError("'" + path + "' is empty: expected an ONNX model");
-  if (bytes.size() > size_t(INT_MAX))
+  if ((*buffer)->getBufferSize() > size_t(INT_MAX))
     return inputError("'" + path +
                       "' is larger than 2 GiB, the most that an ONNX file can "
                       "hold: store its weights as external data");
+  return std::shared_ptr<llvm::MemoryBuffer>(std::move(*buffer));
+}
+
+llvm::Expected<std::shared_ptr<onnx::ModelProto>>
+onnx_frontend::parseModel(llvm::StringRef path, llvm::StringRef bytes) {
   try {
     auto model = std::make_shared<onnx::ModelProto>();
     if (!parseBytes(*model, bytes))
@@ -64,6 +68,14 @@ onnx_frontend::parseModelFile(llvm::StringRef path) {
   } catch (const std::bad_alloc &) {
     return inputError("'" + path + "' does not fit into memory");
   }
+}
+
+llvm::Expected<std::shared_ptr<onnx::ModelProto>>
+onnx_frontend::parseModelFile(llvm::StringRef path) {
+  auto buffer = mapModelFile(path);
+  if (!buffer)
+    return buffer.takeError();
+  return parseModel(path, (*buffer)->getBuffer());
 }
 
 //===----------------------------------------------------------------------===//

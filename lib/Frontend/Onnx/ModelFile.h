@@ -11,12 +11,19 @@
 
 #include "OnnxModel.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <memory>
 #include <onnx/onnx_pb.h>
 #include <optional>
 
 namespace ckopt::onnx_frontend {
 
+/// Maps the file; errors name it.
+llvm::Expected<std::shared_ptr<llvm::MemoryBuffer>>
+mapModelFile(llvm::StringRef path);
+/// Parses the file's bytes.
+llvm::Expected<std::shared_ptr<onnx::ModelProto>>
+parseModel(llvm::StringRef path, llvm::StringRef bytes);
 /// Parses the file; errors name it.
 llvm::Expected<std::shared_ptr<onnx::ModelProto>>
 parseModelFile(llvm::StringRef path);

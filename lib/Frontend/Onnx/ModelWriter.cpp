@@ -7,82 +7,178 @@
 // importing took parameters out of merged or folded initializers, the copy also
 // holds them under their own names. External tensors become internal ones, so
 // that the copy is complete wherever it lies, unless it would exceed the 2 GiB
-// that a file can hold.
+// that a file can hold. Large tensors are never in memory as a whole: they are
+// read, converted and written in pieces.
 //
 //===----------------------------------------------------------------------===//
 #include "ExportAnalysis.h"
-#include "ModelFile.h"
+#include "ModelStream.h"
+#include "WriteBack.h"
 #include "ckopt/Frontend/Onnx/Export.h"
-#include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Path.h"
-#include <climits>
 #include <new>
 
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// `value` in the element type and shape of the file's weight.
-static llvm::Expected<HostTensor> fitted(const HostTensor &value,
-                                         const std::string &name,
-                                         std::optional<DType> type,
-                                         llvm::ArrayRef<int64_t> shape) {
-  if (shape != value.shape())
-    return inputError("weight '" + name + "' has shape " +
-                      shapeString(value.shape()) + ", the model wants " +
-                      shapeString(shape));
-  if (!type)
-    return value;
-  auto converted = value.convertTo(*type);
-  if (!converted)
-    return withContext(converted.takeError(), "weight '" + name + "'");
-  return converted;
+namespace {
+/// Puts weights into a model.
+class Replacement {
+public:
+  Replacement(ModelStream &stream, llvm::StringRef path, TensorParts &weights)
+      : stream(stream), path(path), weights(weights) {
+    for (const TensorSpec &spec : weights.specs())
+      numbers[spec.name] = numbers.size();
+    done.resize(weights.specs().size());
+  }
+  const llvm::StringMap<size_t> &names() const { return numbers; }
+  llvm::Error replace(onnx::GraphProto &graph);
+  llvm::Error checkDone() const;
+
+private:
+  llvm::Error replaceInitializers(onnx::GraphProto &graph);
+  llvm::Error convertInputs(onnx::GraphProto &graph);
+  llvm::Error replaceConstants(onnx::GraphProto &graph);
+  /// Returns the number of a weight that has no place yet, or nothing.
+  std::optional<size_t> find(const std::string &name) const {
+    auto found = numbers.find(name);
+    if (found == numbers.end() || done[found->second])
+      return std::nullopt;
+    return found->second;
+  }
+  llvm::Error checkShape(size_t number, llvm::ArrayRef<int64_t> shape) const;
+  llvm::Error store(onnx::TensorProto &tensor, size_t number,
+                    std::optional<DType> type);
+  llvm::Error storeInside(onnx::TensorProto &tensor);
+
+  ModelStream &stream;
+  llvm::StringRef path; ///< of the model
+  TensorParts &weights;
+  llvm::StringMap<size_t> numbers; ///< of weights, by name
+  std::vector<bool> done;
+};
+} // namespace
+
+/// Lets a tensor have type and shape, and no numbers.
+static void describe(onnx::TensorProto &tensor, DType type,
+                     llvm::ArrayRef<int64_t> shape) {
+  storeTensor(tensor, HostTensor(type, {0}));
+  tensor.clear_dims();
+  for (int64_t size : shape)
+    tensor.add_dims(size);
+}
+
+static llvm::Error writeTensor(AtomicFile &file, const HostTensor &value) {
+  return file.write(value.rawData(), size_t(value.sizeInBytes()));
+}
+
+llvm::Error Replacement::checkShape(size_t number,
+                                    llvm::ArrayRef<int64_t> shape) const {
+  const TensorSpec &spec = weights.specs()[number];
+  if (shape == llvm::ArrayRef<int64_t>(spec.shape))
+    return llvm::Error::success();
+  return inputError("weight '" + spec.name + "' has shape " +
+                    shapeString(spec.shape) + ", the model wants " +
+                    shapeString(shape));
+}
+
+/// Lets a tensor have the weight's values, in the file's type.
+llvm::Error Replacement::store(onnx::TensorProto &tensor, size_t number,
+                               std::optional<DType> type) {
+  const TensorSpec &spec = weights.specs()[number];
+  DType stored = type.value_or(spec.dtype);
+  int64_t elements = 1;
+  for (int64_t extent : spec.shape)
+    elements *= extent;
+  uint64_t bytes = uint64_t(elements * dtypeSize(stored));
+  done[number] = true;
+  auto convert = [&weights = weights, number,
+                  stored](llvm::function_ref<llvm::Error(const HostTensor &)>
+                              take) {
+    return forEachPiece(
+        weights, number,
+        [&](const HostTensor &piece, int64_t begin) -> llvm::Error {
+          auto converted = piece.convertTo(stored);
+          if (converted)
+            return take(*converted);
+          std::string where = "weight '" + weights.specs()[number].name + "'";
+          if (begin)
+            where += ", from element " + std::to_string(begin) + " on";
+          return withContext(converted.takeError(), where);
+        });
+  };
+  describe(tensor, stored, spec.shape);
+  if (bytes >= ModelStream::kLarge) {
+    stream.setNumbers(tensor, bytes, [convert](AtomicFile &file) {
+      return convert([&](const HostTensor &piece) {
+        return writeTensor(file, piece);
+      });
+    });
+    return llvm::Error::success();
+  }
+  return convert([&](const HostTensor &piece) {
+    tensor.mutable_raw_data()->append(
+        static_cast<const char *>(piece.rawData()),
+        size_t(piece.sizeInBytes()));
+    return llvm::Error::success();
+  });
+}
+
+/// Lets an external tensor become an internal one.
+llvm::Error Replacement::storeInside(onnx::TensorProto &tensor) {
+  std::string what = "initializer '" + tensor.name() + "'";
+  auto value = readTensor(tensor, path, what, nullptr);
+  if (!value)
+    return value.takeError();
+  if (uint64_t(value->sizeInBytes()) < ModelStream::kLarge) {
+    storeTensor(tensor, *value);
+    return llvm::Error::success();
+  }
+  describe(tensor, value->dtype(), value->shape());
+  auto bytes = uint64_t(value->sizeInBytes());
+  stream.setNumbers(tensor, bytes,
+                    [value = std::move(*value)](AtomicFile &file) {
+                      return writeTensor(file, value);
+                    });
+  return llvm::Error::success();
 }
 
 /// Replaces existing initializers, in subgraphs too, and makes the others
 /// internal.
-static llvm::Error
-replaceInitializers(onnx::GraphProto &graph, llvm::StringRef path,
-                    const std::map<std::string, HostTensor> &weights,
-                    llvm::StringMap<bool> &done) {
+llvm::Error Replacement::replaceInitializers(onnx::GraphProto &graph) {
   for (onnx::TensorProto &tensor : *graph.mutable_initializer()) {
-    auto found = weights.find(tensor.name());
-    if (found != weights.end()) {
+    auto found = numbers.find(tensor.name());
+    if (found != numbers.end()) {
       std::vector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
-      auto value = fitted(found->second, tensor.name(),
-                          dtypeFromOnnx(tensor.data_type()), shape);
-      if (!value)
-        return value.takeError();
-      storeTensor(tensor, *value);
-      done[tensor.name()] = true;
+      if (llvm::Error error = checkShape(found->second, shape))
+        return error;
+      if (llvm::Error error = store(tensor, found->second,
+                                    dtypeFromOnnx(tensor.data_type())))
+        return error;
     } else if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
-      auto value = readTensor(tensor, path,
-                              "initializer '" + tensor.name() + "'", nullptr);
-      if (!value)
-        return value.takeError();
-      storeTensor(tensor, *value);
+      if (llvm::Error error = storeInside(tensor))
+        return error;
     }
   }
   for (onnx::NodeProto &node : *graph.mutable_node())
     for (onnx::AttributeProto &attribute : *node.mutable_attribute())
       if (attribute.has_g())
-        if (llvm::Error error = replaceInitializers(*attribute.mutable_g(),
-                                                    path, weights, done))
+        if (llvm::Error error = replaceInitializers(*attribute.mutable_g()))
           return error;
   return llvm::Error::success();
 }
 
 /// Turns graph inputs that are weights into initializers. From IR version 4 on,
 /// an initializer need not be an input as well, so the input is removed.
-static llvm::Error
-convertInputs(onnx::GraphProto &graph, bool keepInputs,
-              const std::map<std::string, HostTensor> &weights,
-              llvm::StringMap<bool> &done) {
+llvm::Error Replacement::convertInputs(onnx::GraphProto &graph) {
+  constexpr int64_t kInitializersAlone = 4;
+  bool keepInputs = stream.model().ir_version() < kInitializersAlone;
   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> kept;
   for (const onnx::ValueInfoProto &input : graph.input()) {
-    auto found = weights.find(input.name());
-    if (found == weights.end() || done.lookup(input.name())) {
+    auto found = find(input.name());
+    if (!found) {
       *kept.Add() = input;
       continue;
     }
@@ -90,14 +186,13 @@ convertInputs(onnx::GraphProto &graph, bool keepInputs,
     std::vector<int64_t> shape;
     for (const auto &dim : type.shape().dim())
       shape.push_back(dim.dim_value());
-    auto value = fitted(found->second, input.name(),
-                        dtypeFromOnnx(type.elem_type()), shape);
-    if (!value)
-      return value.takeError();
+    if (llvm::Error error = checkShape(*found, shape))
+      return error;
     onnx::TensorProto &tensor = *graph.add_initializer();
     tensor.set_name(input.name());
-    storeTensor(tensor, *value);
-    done[input.name()] = true;
+    if (llvm::Error error =
+            store(tensor, *found, dtypeFromOnnx(type.elem_type())))
+      return error;
     if (keepInputs)
       *kept.Add() = input;
   }
@@ -107,151 +202,58 @@ convertInputs(onnx::GraphProto &graph, bool keepInputs,
 
 /// Replaces ConstantOfShape nodes by initializers where importing took them for
 /// parameters.
-static void replaceConstants(onnx::GraphProto &graph,
-                             const std::map<std::string, HostTensor> &weights,
-                             llvm::StringMap<bool> &done) {
+llvm::Error Replacement::replaceConstants(onnx::GraphProto &graph) {
   google::protobuf::RepeatedPtrField<onnx::NodeProto> kept;
   for (onnx::NodeProto &node : *graph.mutable_node()) {
     auto found = node.op_type() == "ConstantOfShape" && node.output_size() == 1
-                     ? weights.find(node.output(0))
-                     : weights.end();
-    if (found == weights.end() || done.lookup(found->first)) {
+                     ? find(node.output(0))
+                     : std::nullopt;
+    if (!found) {
       kept.Add()->Swap(&node);
       continue;
     }
     onnx::TensorProto &tensor = *graph.add_initializer();
-    tensor.set_name(found->first);
-    storeTensor(tensor, found->second);
-    done[found->first] = true;
+    tensor.set_name(node.output(0));
+    if (llvm::Error error = store(tensor, *found, std::nullopt))
+      return error;
   }
   graph.mutable_node()->Swap(&kept);
-}
-
-static void writeAttribute(const NodeAttribute &from, onnx::NodeProto &to) {
-  onnx::AttributeProto &attribute = *to.add_attribute();
-  attribute.set_name(from.name);
-  if (from.kind == NodeAttribute::Int) {
-    attribute.set_type(onnx::AttributeProto::INT);
-    attribute.set_i(from.i);
-    return;
-  }
-  attribute.set_type(onnx::AttributeProto::INTS);
-  for (int64_t value : from.ints)
-    attribute.add_ints(value);
-}
-
-/// Inserts copies of nodes after the originals.
-static void writeCopies(llvm::ArrayRef<NodeCopy> copies,
-                        onnx::GraphProto &graph) {
-  if (copies.empty())
-    return;
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
-  for (onnx::NodeProto &node : *graph.mutable_node()) {
-    std::string name = node.output_size() ? node.output(0) : "";
-    nodes.Add()->Swap(&node);
-    int original = nodes.size() - 1;
-    for (const NodeCopy &copy : copies) {
-      if (copy.original != name)
-        continue;
-      // The copy has no metadata, which describe the original's call.
-      onnx::NodeProto made;
-      made.set_name(copy.node.name);
-      made.set_op_type(nodes[original].op_type());
-      made.set_domain(nodes[original].domain());
-      *made.mutable_attribute() = nodes[original].attribute();
-      for (const std::string &input : copy.node.inputs)
-        made.add_input(input);
-      for (const std::string &output : copy.node.outputs)
-        made.add_output(output);
-      *nodes.Add() = std::move(made);
-    }
-  }
-  graph.mutable_node()->Swap(&nodes);
-}
-
-/// Applies the edits of the model in memory, so that both are the same graph.
-/// Nodes are found by their first result, because `graph` may have calls of
-/// functions where `plain`, the graph in memory, has the functions' nodes.
-static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
-                              onnx::GraphProto &graph) {
-  writeCopies(edits.copies, graph);
-  llvm::StringMap<int> numbers;
-  for (int i = 0; i < graph.node_size(); ++i)
-    if (graph.node(i).output_size())
-      numbers[graph.node(i).output(0)] = i;
-  std::set<int> dropped;
-  for (size_t node : edits.dropped)
-    dropped.insert(numbers.lookup(plain.nodes[node].outputs[0]));
-  // First, because other edits may refer to these.
-  auto rewired = edits.copyReads;
-  llvm::append_range(rewired, edits.rewired);
-  for (const auto &[node, operand, to] : rewired) {
-    auto found = numbers.find(plain.nodes[node].outputs[0]);
-    onnx::NodeProto *target =
-        found == numbers.end() ? nullptr : graph.mutable_node(found->second);
-    if (!target || target->op_type() != plain.nodes[node].op)
-      return inputError("a function of the model holds " +
-                        plain.nodes[node].describe() +
-                        ": its weights cannot be written back; save a "
-                        "safetensors checkpoint instead");
-    if (int(operand) < target->input_size())
-      target->set_input(int(operand), to);
-    else
-      target->add_input(to);
-  }
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
-  for (const Node &node : edits.nodes) {
-    onnx::NodeProto &to = *nodes.Add();
-    to.set_name(node.name);
-    to.set_op_type(node.op);
-    for (const std::string &input : node.inputs)
-      to.add_input(input);
-    for (const std::string &output : node.outputs)
-      to.add_output(output);
-    for (const NodeAttribute &attribute : node.attributes)
-      writeAttribute(attribute, to);
-  }
-  int number = 0;
-  for (onnx::NodeProto &node : *graph.mutable_node())
-    if (!dropped.count(number++))
-      nodes.Add()->Swap(&node);
-  graph.mutable_node()->Swap(&nodes);
-  google::protobuf::RepeatedPtrField<onnx::TensorProto> initializers;
-  for (onnx::TensorProto &tensor : *graph.mutable_initializer())
-    if (!edits.removed.count(tensor.name()))
-      initializers.Add()->Swap(&tensor);
-  for (const Tensor &tensor : edits.added) {
-    initializers.Add()->set_name(tensor.name);
-    storeTensor(initializers[initializers.size() - 1], tensor.value);
-  }
-  graph.mutable_initializer()->Swap(&initializers);
-  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;
-  for (onnx::ValueInfoProto &input : *graph.mutable_input())
-    if (!edits.removed.count(input.name()))
-      inputs.Add()->Swap(&input);
-  graph.mutable_input()->Swap(&inputs);
   return llvm::Error::success();
 }
 
-/// Moves the data of large initializers into the file `outPath`.data.
-static llvm::Error writeExternal(onnx::GraphProto &graph,
-                                 llvm::StringRef outPath) {
-  std::string dataPath = (outPath + ".data").str();
-  auto file = AtomicFile::create(dataPath);
-  if (!file)
-    return file.takeError();
+llvm::Error Replacement::replace(onnx::GraphProto &graph) {
+  if (llvm::Error error = replaceInitializers(graph))
+    return error;
+  if (llvm::Error error = convertInputs(graph))
+    return error;
+  return replaceConstants(graph);
+}
+
+llvm::Error Replacement::checkDone() const {
+  for (size_t number = 0; number < done.size(); ++number)
+    if (!done[number])
+      return inputError("'" + path + "' has no weight '" +
+                        weights.specs()[number].name + "'");
+  return llvm::Error::success();
+}
+
+/// Moves the numbers of large initializers into a file beside the model's.
+static llvm::Error writeExternal(ModelStream &stream, llvm::StringRef name,
+                                 AtomicFile &file) {
   constexpr size_t worthwhile = 1024, alignment = 4096;
-  for (onnx::TensorProto &tensor : *graph.mutable_initializer()) {
-    if (tensor.raw_data().size() < worthwhile)
+  for (onnx::TensorProto &tensor :
+       *stream.model().mutable_graph()->mutable_initializer()) {
+    uint64_t bytes = stream.sizeOfNumbers(tensor);
+    if (bytes < worthwhile)
       continue;
-    size_t padding = (alignment - file->position() % alignment) % alignment;
-    if (llvm::Error error = file->write(std::string(padding, '\0')))
+    size_t padding = (alignment - file.position() % alignment) % alignment;
+    if (llvm::Error error = file.write(std::string(padding, '\0')))
       return error;
     std::pair<const char *, std::string> entries[] = {
-        {"location", llvm::sys::path::filename(dataPath).str()},
-        {"offset", std::to_string(file->position())},
-        {"length", std::to_string(tensor.raw_data().size())}};
-    if (llvm::Error error = file->write(tensor.raw_data()))
+        {"location", name.str()},
+        {"offset", std::to_string(file.position())},
+        {"length", std::to_string(bytes)}};
+    if (llvm::Error error = stream.writeNumbers(tensor, file))
       return error;
     tensor.clear_raw_data();
     tensor.set_data_location(onnx::TensorProto::EXTERNAL);
@@ -260,7 +262,7 @@ static llvm::Error writeExternal(onnx::GraphProto &graph,
       tensor.mutable_external_data()->rbegin()->set_value(value);
     }
   }
-  return file->commit();
+  return llvm::Error::success();
 }
 
 /// A key of the model's own is not kept twice.
@@ -276,57 +278,94 @@ static void setMetadata(onnx::ModelProto &model, const std::string &key,
   entry.set_value(value);
 }
 
-static llvm::Error
-exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
-              const std::map<std::string, HostTensor> &weights,
-              const std::map<std::string, std::string> &metadata) {
-  auto model = parseModelFile(originalPath);
-  if (!model)
-    return model.takeError();
-  onnx::GraphProto &graph = *(*model)->mutable_graph();
-  auto plain = readModel(originalPath);
-  if (!plain)
-    return plain.takeError();
-  GraphEdits edits = analyzeExport(*plain).edits;
-  if (llvm::Error error = applyEdits(edits, plain->graph, graph))
-    return withContext(std::move(error), "'" + originalPath + "'");
-  llvm::StringMap<bool> done;
-  if (llvm::Error error =
-          replaceInitializers(graph, originalPath, weights, done))
-    return withContext(std::move(error), "'" + originalPath + "'");
-  if (llvm::Error error =
-          convertInputs(graph, (*model)->ir_version() < 4, weights, done))
-    return withContext(std::move(error), "'" + originalPath + "'");
-  replaceConstants(graph, weights, done);
-  for (const auto &[name, value] : weights)
-    if (!done.lookup(name))
-      return inputError("'" + originalPath + "' has no weight '" + name + "'");
-  for (const auto &[key, value] : metadata)
-    setMetadata(**model, key, value);
-  // An ONNX file holds 2 GiB at most, so more data goes to a file beside it.
-  if ((*model)->ByteSizeLong() > size_t(INT_MAX))
-    if (llvm::Error error = writeExternal(graph, outPath))
+/// An ONNX file holds 2 GiB at most, so more data goes to a file beside it,
+/// which gets its name first: a model never names data that are not there.
+static llvm::Error writeFiles(ModelStream &stream, llvm::StringRef outPath,
+                              uint64_t mostBytes) {
+  auto size = stream.size();
+  if (!size)
+    return withContext(size.takeError(), "cannot write '" + outPath + "'");
+  std::optional<AtomicFile> data;
+  if (*size > mostBytes) {
+    std::string path = (outPath + ".data").str();
+    auto file = AtomicFile::create(path);
+    if (!file)
+      return file.takeError();
+    data.emplace(std::move(*file));
+    if (llvm::Error error =
+            writeExternal(stream, llvm::sys::path::filename(path), *data))
       return error;
-  if ((*model)->ByteSizeLong() > size_t(INT_MAX))
-    return inputError("cannot write '" + outPath +
-                      "': without its weights the model is larger than the "
-                      "2 GiB that an ONNX file can hold");
-  std::string bytes;
-  if (!(*model)->SerializeToString(&bytes))
-    return inputError("cannot write '" + outPath +
-                      "': the model does not serialize");
-  return writeFileAtomically(outPath, bytes);
+    size = stream.size();
+    if (!size || *size > mostBytes)
+      return llvm::joinErrors(
+          size.takeError(),
+          inputError("cannot write '" + outPath +
+                     "': without its weights the model is larger than the "
+                     "2 GiB that an ONNX file can hold"));
+  }
+  return writeFileAtomically(outPath, [&](AtomicFile &file) -> llvm::Error {
+    if (llvm::Error error = stream.write(file))
+      return error;
+    return data ? data->commit() : llvm::Error::success();
+  });
 }
 
-llvm::Error
-onnx_frontend::exportModel(llvm::StringRef originalPath,
-                           llvm::StringRef outPath,
-                           const std::map<std::string, HostTensor> &weights,
-                           const std::map<std::string, std::string> &metadata) {
+/// Returns what changes besides weights.
+static llvm::Expected<std::shared_ptr<const WriteBack>>
+findWriteBack(llvm::StringRef path, const ExportOptions &options,
+              const llvm::StringMap<size_t> &weights) {
+  if (options.writeBack && options.writeBack->isOf(path) &&
+      options.writeBack->hasAllValues(weights))
+    return options.writeBack;
+  auto model = readModel(path);
+  if (!model)
+    return model.takeError();
+  GraphEdits edits = analyzeExport(*model).edits;
+  return std::make_shared<WriteBack>(path, edits, model->graph,
+                                     /*keepsValues=*/true);
+}
+
+static llvm::Error exportChecked(llvm::StringRef originalPath,
+                                 llvm::StringRef outPath, TensorParts &weights,
+                                 const ExportOptions &options) {
+  auto stream = ModelStream::open(originalPath);
+  if (!stream)
+    return stream.takeError();
+  Replacement replacement(*stream, originalPath, weights);
+  auto changes = findWriteBack(originalPath, options, replacement.names());
+  if (!changes)
+    return changes.takeError();
+  onnx::GraphProto &graph = *stream->model().mutable_graph();
+  if (llvm::Error error = (*changes)->apply(graph))
+    return withContext(std::move(error), "'" + originalPath + "'");
+  if (llvm::Error error = replacement.replace(graph))
+    return withContext(std::move(error), "'" + originalPath + "'");
+  if (llvm::Error error = replacement.checkDone())
+    return error;
+  for (const auto &[key, value] : options.metadata)
+    setMetadata(stream->model(), key, value);
+  return writeFiles(*stream, outPath, options.mostBytes);
+}
+
+llvm::Error onnx_frontend::exportModel(llvm::StringRef originalPath,
+                                       llvm::StringRef outPath,
+                                       TensorParts &weights,
+                                       const ExportOptions &options) {
   try {
-    return exportChecked(originalPath, outPath, weights, metadata);
+    return exportChecked(originalPath, outPath, weights, options);
   } catch (const std::bad_alloc &) {
     return inputError("'" + originalPath +
                       "' with its weights does not fit into memory");
   }
+}
+
+llvm::Error onnx_frontend::exportModel(
+    llvm::StringRef originalPath, llvm::StringRef outPath,
+    const std::map<std::string, HostTensor> &weights,
+    const ExportOptions &options) {
+  TensorMap tensors;
+  for (const auto &[name, value] : weights)
+    tensors.set(name, value);
+  MapParts parts(tensors);
+  return exportModel(originalPath, outPath, parts, options);
 }

@@ -6,25 +6,41 @@
 #ifndef CKOPT_FRONTEND_ONNX_EXPORT_H
 #define CKOPT_FRONTEND_ONNX_EXPORT_H
 
-#include "ckopt/Support/HostTensor.h"
-#include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
+#include "ckopt/Support/TensorParts.h"
+#include <climits>
 #include <map>
 #include <string>
 
 namespace ckopt::onnx_frontend {
 
+/// What changes in a file besides its weights, as importing found it out. To
+/// find it out again takes as much memory as importing.
+class WriteBack;
+
+struct ExportOptions {
+  /// Added to the model's metadata_props.
+  std::map<std::string, std::string> metadata;
+  /// Null, of another file, or of one that was written since: found out again.
+  std::shared_ptr<const WriteBack> writeBack;
+  /// A file of more bytes keeps its numbers in `outPath`.data.
+  uint64_t mostBytes = INT_MAX;
+};
+
 /// Writes a copy of the ONNX file `originalPath` to `outPath`, atomically, in
-/// which each named weight has the given value: initializers are replaced
-/// (external ones become internal; a model above 2 GiB keeps its numbers in
-/// `outPath`.data instead), graph inputs become initializers. Values
-/// are converted to the file's element type. Everything else is kept, unknown
-/// fields too. `metadata` is added to the model's metadata_props. Fails if a
-/// name is not one of the file's weights.
-llvm::Error
-exportModel(llvm::StringRef originalPath, llvm::StringRef outPath,
-            const std::map<std::string, HostTensor> &weights,
-            const std::map<std::string, std::string> &metadata = {});
+/// which each weight has the given value: initializers are replaced (external
+/// ones become internal; a model above 2 GiB keeps its numbers in
+/// `outPath`.data instead), graph inputs become initializers. Values are
+/// converted to the file's element type. Everything else is kept, unknown
+/// fields too. Fails if a name is not one of the file's weights. Weights are
+/// read in pieces while the file is written: with a `writeBack`, memory is that
+/// of the graph without its large numbers, and of a piece.
+llvm::Error exportModel(llvm::StringRef originalPath, llvm::StringRef outPath,
+                        TensorParts &weights,
+                        const ExportOptions &options = {});
+/// The same of weights in memory.
+llvm::Error exportModel(llvm::StringRef originalPath, llvm::StringRef outPath,
+                        const std::map<std::string, HostTensor> &weights,
+                        const ExportOptions &options = {});
 
 } // namespace ckopt::onnx_frontend
 

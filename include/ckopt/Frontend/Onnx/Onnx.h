@@ -95,6 +95,8 @@ struct ImportedModel {
   /// Remarks on nodes of the graph, which are also among `remarks`.
   std::vector<std::string> notes;
   ExportDiagnosis diagnosis;
+  /// What writing trained weights into a copy of the file has to change.
+  std::shared_ptr<const WriteBack> writeBack;
   /// The fixed batch size, 0 if no data input has dimensions.
   int64_t batch = 0;
   /// Set if the graph ends in a loss of its own: the result that carries
