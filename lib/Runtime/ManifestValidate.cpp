@@ -206,6 +206,8 @@ std::string checkRankLaunch(const PrimitiveDesc &desc, const CallInfo &call,
   for (size_t i = 0; i < l.pointers.size(); ++i)
     if (l.pointers[i].bytes < argumentElements(desc, i) * dtypeSize(desc.dtype))
       return "a tensor that ranks share is too small";
+  if (desc.allReduce.started && l.scratchOffset != l.pointers.back().offset)
+    return "a collective that only begins works outside of its last result";
   auto phase = static_cast<RankPhase>(l.scalars[0]);
   if (!isDeviceSum(desc))
     return phase == RankPhase::Whole ? ""

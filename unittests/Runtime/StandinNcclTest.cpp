@@ -393,6 +393,7 @@ TEST(DeviceCollectives, StartsAndWaitsArePairs) {
   launch.primitive = 0;
   launch.pointers = {{128, 8}, {384, 16}, {640, 0}};
   launch.scalars = {0, 0, 0};
+  launch.scratchOffset = 640;
   start.launches = {launch};
   wait.results = {{DType::F32, 384, 16}};
   auto refusal = [&](std::vector<CallInfo> calls) {
@@ -414,6 +415,10 @@ TEST(DeviceCollectives, StartsAndWaitsArePairs) {
   EXPECT_THAT(refusal({start}), HasSubstr("begins what nothing waits for"));
   EXPECT_THAT(refusal({start, start, wait}),
               HasSubstr("where another one is under way"));
+  CallInfo astray = start;
+  astray.launches[0].scratchOffset = 0;
+  EXPECT_THAT(refusal({astray, wait}),
+              HasSubstr("works outside of its last result"));
   CallInfo other = wait;
   other.results[0].offset = 0;
   EXPECT_THAT(refusal({start, other}),

@@ -10,6 +10,10 @@
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
+/// Lower is sooner, and streams have 0 else: blocks of messages, which are few
+/// and which other ranks wait for, go in front of those of kernels.
+static constexpr int kPriority = -1;
+
 bool Flights::exchanges(size_t call) const {
   int32_t primitive = manifest.calls[call].primitive;
   if (primitive < 0)
@@ -31,7 +35,8 @@ Result Flights::create() {
     if (!exchanges(c))
       continue;
     if (!stream)
-      result = cuda.streamCreate(&stream, kStreamNonBlocking);
+      result =
+          cuda.streamCreateWithPriority(&stream, kStreamNonBlocking, kPriority);
     if (result == kSuccess && !ready)
       result = cuda.eventCreate(&ready, kEventDisableTiming);
     if (result == kSuccess)
