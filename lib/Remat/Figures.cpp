@@ -196,8 +196,10 @@ RematFigures ckopt::getFigures(const RematPlan &plan) {
   figures.steps = int64_t(found.steps.size());
   figures.recomputed = plan.recomputedSteps();
   figures.kernelBound = plan.kernelBound;
-  if (plan.time)
+  if (plan.time && plan.hidesMessages)
     figures.noteTime(*plan.time);
+  else if (plan.time)
+    figures.communication = figures.exposed = plan.time->messages;
   return figures;
 }
 

@@ -196,7 +196,7 @@ static void noteFigures(func::FuncOp function, const planner::StepTime &step,
   if (!attr || step.messages <= 0)
     return;
   RematFigures figures = figuresFromAttribute(attr);
-  if (figures.communication <= 0) // planned as if collectives blocked
+  if (figures.exposed >= figures.communication) // planned as if they blocked
     figures.baseSeconds =
         std::max(0.0, figures.baseSeconds - step.messages + step.exposed);
   figures.noteTime(step);

@@ -149,7 +149,8 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
   plan.arena = plan.fullArena;
   plan.load = plan.result.plan.peak + options.reservedBytes;
   plan.clock = makeRankClock(function, plan.problem, options);
-  if (plan.clock)
+  plan.hidesMessages = plan.clock && plan.clock->mayHide();
+  if (plan.hidesMessages)
     plan.baseCost =
         plan.clock->follow(plan.result.plan, /*budget=*/0).seconds();
   return plan;
@@ -158,6 +159,16 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
 /// Work of a search that only has to find some budget for which a plan exists:
 /// a fraction of a second.
 static constexpr int64_t kShortSearch = 5000000;
+
+void ckopt::timePlan(RematPlan &plan) {
+  if (!plan.clock || !plan.result.hasPlan())
+    return;
+  int64_t budget = clockBudget(plan);
+  plan.time = plan.clock->follow(plan.result.plan, budget);
+  if (plan.kernelBound <= 0)
+    plan.kernelBound =
+        planner::MessagePlanner(plan.problem.graph, *plan.clock).bound(budget);
+}
 
 /// Lets the clock choose among plans, and times the one that stays.
 static void weighMessages(const planner::Options &request, RematPlan &plan) {

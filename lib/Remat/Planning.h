@@ -51,6 +51,9 @@ inline int64_t clockBudget(const RematPlan &plan) {
                    (plan.fixedBytes - plan.problem.argumentBytes);
 }
 
+/// Asks the plan's clock, if it has one, what the plan takes.
+void timePlan(RematPlan &plan);
+
 /// Returns whether it is proven that no plan fits the budget.
 bool isProvenInfeasible(const RematPlan &plan);
 

@@ -122,6 +122,7 @@ LogicalResult PolicyPlanner::check() {
   plan.arena = total();
   plan.load =
       plan.result.plan.peak + plan.fixedBytes - plan.problem.argumentBytes;
+  timePlan(plan);
   return success();
 }
 

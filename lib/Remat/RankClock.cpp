@@ -26,6 +26,7 @@ public:
   RankClock(func::FuncOp function, const PlanningProblem &problem,
             SmallVector<char> isMessage);
 
+  bool mayHide() const override { return true; }
   const std::vector<char> &messages() const override { return isMessage; }
   planner::StepTime follow(const planner::Plan &plan, int64_t budget) override;
 
@@ -38,6 +39,31 @@ private:
   OwningOpRef<ModuleOp> module; ///< the function, and kernels of collectives
   func::FuncOp pristine;
   PlanningProblem problem; ///< of `pristine`
+};
+
+/// Of collectives that block their rank.
+class BlockingClock : public planner::MessageClock {
+public:
+  BlockingClock(const planner::Graph &graph, ArrayRef<char> messages)
+      : isMessage(messages.begin(), messages.end()) {
+    for (const planner::Node &node : graph.nodes)
+      costs.push_back(node.cost);
+  }
+
+  bool mayHide() const override { return false; }
+  const std::vector<char> &messages() const override { return isMessage; }
+  planner::StepTime follow(const planner::Plan &plan, int64_t) override {
+    planner::StepTime time;
+    for (planner::NodeId node : plan.steps)
+      (isMessage[size_t(node)] ? time.messages : time.kernels) +=
+          costs[size_t(node)];
+    time.exposed = time.messages;
+    return time;
+  }
+
+private:
+  std::vector<char> isMessage;
+  std::vector<double> costs;
 };
 
 } // namespace
@@ -101,7 +127,7 @@ ckopt::makeRankClock(FunctionOpInterface function,
                      const PlanningProblem &problem,
                      const RematOptions &options) {
   auto step = dyn_cast<func::FuncOp>(function.getOperation());
-  if (!options.overlap || !options.mayReadCallees || !step)
+  if (!options.mayReadCallees || !step)
     return nullptr;
   SmallVector<char> messages;
   for (Operation *op : problem.ops) {
@@ -112,5 +138,7 @@ ckopt::makeRankClock(FunctionOpInterface function,
   }
   if (!llvm::is_contained(messages, char(1)))
     return nullptr;
+  if (!options.overlap)
+    return std::make_shared<BlockingClock>(problem.graph, messages);
   return std::make_shared<RankClock>(step, problem, std::move(messages));
 }

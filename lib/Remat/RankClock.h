@@ -11,10 +11,10 @@
 namespace ckopt {
 
 /// Returns a clock that tells, of plans of the problem, the seconds that the
-/// pass `overlap` will tell; null where nothing can overlap: `options` do not
-/// ask for it, or the function has no collective, or ops other than kernel
-/// calls. Budgets count this function's arguments, without reserved bytes. The
-/// clock has a copy of the function, and needs its context alone.
+/// pass `overlap` will tell, or without `options.overlap` those of collectives
+/// that block; null where the function has no collective, or ops other than
+/// kernel calls. Budgets count this function's arguments, without reserved
+/// bytes. The clock has a copy of the function, and needs its context alone.
 std::shared_ptr<planner::MessageClock>
 makeRankClock(mlir::FunctionOpInterface function,
               const PlanningProblem &problem, const RematOptions &options);

@@ -375,8 +375,7 @@ LogicalResult ckopt::runRemat(ArrayRef<FunctionOpInterface> functions,
     return failure();
   // The budget that the plans end with is the one that windows have.
   for (RematPlan &plan : plans) {
-    if (plan.clock && plan.result.hasPlan())
-      plan.time = plan.clock->follow(plan.result.plan, clockBudget(plan));
+    timePlan(plan);
     plan.clock.reset();
   }
   checkProfile(functions, options, plans);

@@ -30,6 +30,9 @@ struct StepTime {
 class MessageClock {
 public:
   virtual ~MessageClock() = default;
+  /// Tells whether messages may go on under other nodes; else their costs add
+  /// up like all others.
+  virtual bool mayHide() const = 0;
   /// By node: set for messages.
   virtual const std::vector<char> &messages() const = 0;
   /// Follows a packed plan within a budget (bytes as in Options; 0: none), of
@@ -42,6 +45,10 @@ struct TimedPlan {
   Result result;
   StepTime time;
 };
+
+/// Gives a plan what was proven along with another one of the same graph and
+/// budget, with the costs of the graph.
+void takeProofs(Result &result, const Result &other);
 
 /// Finds plans that take few seconds by a clock. Graph and clock must outlive
 /// it.

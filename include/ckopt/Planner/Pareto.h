@@ -23,6 +23,7 @@ struct ParetoPoint {
   /// What the step takes, with bounds on it: with a clock the time that it
   /// tells, else the plan's cost.
   double cost = 0, lowerBound = 0, orderLowerBound = 0;
+  std::string status;           ///< as of plans, for this cost and bound
   std::optional<StepTime> time; ///< with a clock
 };
 

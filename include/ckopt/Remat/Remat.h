@@ -80,10 +80,11 @@ struct RematPlan {
   /// With collectives: seconds that no plan's other kernels fall below, within
   /// the budget; else 0.
   double kernelBound = 0;
-  /// Where collectives may overlap: tells what plans take; else null.
+  /// With collectives: tells what plans take while one is looked for.
   std::shared_ptr<planner::MessageClock> clock;
-  /// With a clock: what the plan takes. Its cost counts collectives in full.
+  /// With collectives: what the plan takes. Its cost counts them in full.
   std::optional<planner::StepTime> time;
+  bool hidesMessages = false; ///< as RematOptions::overlap
   /// Arena and load of the plan.
   int64_t arena = 0, load = 0;
   /// The effect of the policy.
@@ -118,7 +119,7 @@ struct RematGraph {
   planner::Graph graph;
   /// With a policy: the larger graph whose every plan obeys it.
   std::optional<planner::PolicyGraph> constrained;
-  /// Where collectives may overlap: what plans of `graph` take; else null.
+  /// With collectives: what plans of `graph` take; else null.
   std::shared_ptr<planner::MessageClock> clock;
 
   const planner::Graph &searched() const {

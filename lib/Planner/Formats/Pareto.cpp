@@ -53,12 +53,19 @@ static void restorePoints(const Graph &graph, const PolicyGraph &constrained,
 static void timePoints(const Graph &graph, const Options &options,
                        MessageClock &clock, bool mayChoose,
                        ParetoCurve &curve) {
+  if (!clock.mayHide()) {
+    for (ParetoPoint &point : curve.points)
+      point.time = clock.follow(point.result.plan, point.budget);
+    return;
+  }
   MessagePlanner planner(graph, clock);
   curve.baseCost = clock.follow(curve.points.back().result.plan, 0).seconds();
   const ParetoPoint *faster = nullptr;
   for (ParetoPoint &point : curve.points) {
     Options request = options;
     request.budget = point.budget;
+    if (faster)
+      request.hint = &faster->result.plan;
     if (mayChoose) {
       TimedPlan timed = planner.improve(std::move(point.result), request);
       point.result = std::move(timed.result);
@@ -69,15 +76,16 @@ static void timePoints(const Graph &graph, const Options &options,
     if (faster && faster->time->seconds() <= point.time->seconds()) {
       Result own = std::move(point.result);
       point.result = faster->result;
-      point.result.plan.lowerBound = own.plan.lowerBound;
-      point.result.plan.orderLowerBound = own.plan.orderLowerBound;
-      point.result.plan.certificates = std::move(own.plan.certificates);
+      takeProofs(point.result, own);
       point.time = faster->time;
     }
     faster = &point;
     point.cost = point.time->seconds();
     point.orderLowerBound = point.lowerBound =
         std::min(planner.bound(point.budget), point.cost);
+    point.status = point.cost > point.lowerBound * (1 + 1e-9)
+                       ? "feasible"
+                       : point.result.plan.status;
   }
 }
 
@@ -108,6 +116,7 @@ ParetoCurve planner::paretoCurve(const Graph &graph, const Options &options,
     point.cost = plan.cost;
     point.lowerBound = plan.lowerBound;
     point.orderLowerBound = plan.orderLowerBound;
+    point.status = plan.status;
     curve.points.push_back(std::move(point));
   }
   if (clock)
@@ -138,7 +147,7 @@ void planner::printCurve(llvm::raw_ostream &os, const Graph &graph,
          percent(point.cost), percent(point.orderLowerBound),
          percent(point.lowerBound),
          groupDigits(int64_t(plan.steps.size() - graph.nodes.size())),
-         plan.status});
+         point.status});
   }
   table.print(os);
   os << "proven minimum  " << formatBytesExact(curve.provenMinimum) << "\n";
@@ -183,7 +192,7 @@ std::string planner::printPareto(const Graph &graph, const ParetoCurve &curve) {
             out.attribute("order_lower_bound", point.orderLowerBound);
           out.attribute("recomputed",
                         int64_t(plan.steps.size() - graph.nodes.size()));
-          out.attribute("status", plan.status);
+          out.attribute("status", point.status);
           out.attribute("strategy", point.result.strategy);
           out.attributeBegin("plan");
           out.rawValue(printPlan(graph, point.result, point.budget));

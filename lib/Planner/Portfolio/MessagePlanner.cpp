@@ -7,7 +7,7 @@
 // for messages, and with some bytes left over for those that are under way;
 // the clock follows every plan that comes out, and the least time wins.
 // Guarantee: never slower by the clock than the plan it is given; a function of
-// its arguments; plans passed verify(). Complexity: five searches, each with a
+// its arguments; plans passed verify(). Complexity: six searches, each with a
 // share of the first one's work, and as many looks at the clock.
 //
 //===----------------------------------------------------------------------===//
@@ -23,24 +23,26 @@
 
 using namespace ckopt::planner;
 
-/// A search takes the first one's work divided by this, or that of a moment.
-static constexpr int64_t kShare = 10;
+/// Work of a search that may always be done.
 static constexpr int64_t kMoment = 1000000;
 /// Times that differ by less are the same.
 static constexpr double kSame = 1e-9;
 
 namespace {
-/// What a search counts messages for, and whether it leaves bytes for them.
+/// What a search counts messages for, and the bytes that it leaves for those
+/// under way, in terms of the largest one; it takes the first search's work
+/// divided by `share`.
 struct Attempt {
-  double price;
-  bool leavesBytes;
+  double price, left;
+  int64_t share;
 };
 } // namespace
 
 /// Without bytes left over a plan may hide nothing, and with a low price it may
 /// send too much: no single price is right.
-static constexpr Attempt kAttempts[] = {
-    {0.3, false}, {0.03, false}, {0.3, true}, {0.03, true}, {1, true}};
+static constexpr Attempt kAttempts[] = {{0.3, 0, 6},    {0.03, 0, 12},
+                                        {0.3, 0.5, 16}, {1, 0.5, 16},
+                                        {0.3, 1, 16},   {1, 1, 16}};
 
 struct MessagePlanner::Impl {
   Impl(const Graph &graph, MessageClock &clock) : graph(graph), clock(clock) {
@@ -57,6 +59,7 @@ struct MessagePlanner::Impl {
 
   const Graph &graph;
   MessageClock &clock;
+  std::map<int64_t, double> bounds; ///< by budget
   int64_t left = 0; ///< bytes of the largest message while it is under way
   struct Priced {
     explicit Priced(Graph given) : graph(std::move(given)), solver(graph) {}
@@ -100,8 +103,26 @@ double MessagePlanner::Impl::costOf(const Plan &plan) const {
   return cost;
 }
 
-/// Takes a plan if it is faster. Bounds and the least budgets stay those of the
-/// first one, since they are of the graph with its own costs.
+void ckopt::planner::takeProofs(Result &result, const Result &other) {
+  Plan &plan = result.plan;
+  const Plan &from = other.plan;
+  plan.lowerBound = from.lowerBound;
+  plan.orderLowerBound = from.orderLowerBound;
+  plan.certificates = from.certificates;
+  plan.proof = from.proof;
+  plan.status = from.status;
+  plan.minimumBudget = from.minimumBudget;
+  plan.provenMinimum = from.provenMinimum;
+  plan.restrictedTo = from.restrictedTo;
+  result.status = other.status;
+  if (plan.cost > from.cost * (1 + kSame)) {
+    plan.status = "feasible";
+    plan.proof.clear();
+    result.status = Status::Feasible;
+  }
+}
+
+/// Takes a plan if it is faster.
 void MessagePlanner::Impl::consider(Result found, const Options &request,
                                     TimedPlan &best) {
   best.result.work += found.work;
@@ -109,24 +130,11 @@ void MessagePlanner::Impl::consider(Result found, const Options &request,
     return;
   found.plan.cost = costOf(found.plan);
   StepTime time = clock.follow(found.plan, request.budget);
-  if (time.seconds() >= best.time.seconds() * (1 - kSame) ||
-      !verify(graph, found.plan, request.budget).empty())
+  if (time.seconds() >= best.time.seconds() * (1 - kSame))
     return;
-  Plan &taken = found.plan;
-  Plan &first = best.result.plan;
-  bool isOptimal = taken.cost <= first.lowerBound * (1 + kSame);
-  taken.lowerBound = first.lowerBound;
-  taken.orderLowerBound = first.orderLowerBound;
-  taken.certificates = std::move(first.certificates);
-  taken.proof = std::move(first.proof);
-  taken.minimumBudget = first.minimumBudget;
-  taken.provenMinimum = first.provenMinimum;
-  taken.restrictedTo = std::move(first.restrictedTo);
-  if (!isOptimal) {
-    taken.status = "feasible";
-    taken.proof.clear();
-    found.status = Status::Feasible;
-  }
+  takeProofs(found, best.result);
+  if (!verify(graph, found.plan, request.budget).empty())
+    return;
   found.work = best.result.work;
   found.budget = best.result.budget;
   found.cut = best.result.cut;
@@ -156,22 +164,24 @@ TimedPlan MessagePlanner::improve(Result first, const Options &request) {
   TimedPlan best;
   best.time = impl->clock.follow(first.plan, request.budget);
   best.result = std::move(first);
-  if (request.budget <= 0)
+  if (request.budget <= 0 || !impl->clock.mayHide())
     return best;
   impl->considerHint(request, best);
-  int64_t work = std::max(best.result.work / kShare, kMoment);
-  if (request.workLimit > 0)
-    work = std::min(work, std::max<int64_t>(request.workLimit / kShare, 1));
+  const int64_t firstWork = best.result.work;
   double least = bound(request.budget) * (1 + kSame);
   for (const Attempt &attempt : kAttempts) {
     Options own = request;
-    own.workLimit = work;
-    own.timeLimitSeconds /= double(kShare);
+    own.workLimit = std::max(firstWork / attempt.share, kMoment);
+    if (request.workLimit > 0)
+      own.workLimit =
+          std::min(own.workLimit,
+                   std::max<int64_t>(request.workLimit / attempt.share, 1));
+    own.timeLimitSeconds /= double(attempt.share);
     own.searchToLimit = false;
     own.hint = &best.result.plan;
-    if (attempt.leavesBytes)
-      own.budget -= impl->left;
-    if (best.time.seconds() <= least || own.budget <= 0)
+    own.budget -= int64_t(attempt.left * double(impl->left));
+    if (best.time.seconds() <= least ||
+        own.budget <= best.result.plan.provenMinimum)
       continue;
     impl->consider(impl->solver(attempt.price).solve(own), request, best);
   }
@@ -179,7 +189,12 @@ TimedPlan MessagePlanner::improve(Result first, const Options &request) {
 }
 
 double MessagePlanner::bound(int64_t budget) const {
+  auto [entry, isNew] = impl->bounds.try_emplace(budget, 0);
+  if (!isNew)
+    return entry->second;
   Graph free = impl->priced(0);
-  double least = baseCost(free);
-  return budget > 0 ? std::max(least, costBound(free, budget)) : least;
+  entry->second = baseCost(free);
+  if (budget > 0)
+    entry->second = std::max(entry->second, costBound(free, budget));
+  return entry->second;
 }
