@@ -223,6 +223,22 @@ llvm::Error ckopt::runPlan(DriverOptions &options) {
   });
 }
 
+/// Says which settings the artifact does not have: whoever runs it gives them.
+static void noteNotCompiled(const DriverOptions &options,
+                            const Compilation &compilation) {
+  std::string names;
+  for (llvm::StringRef flag :
+       {"lr", "lr-schedule", "lr-unit", "warmup-steps", "min-lr-ratio",
+        "lr-gamma", "lr-step-size", "lr-milestones", "lr-pct-start",
+        "lr-div-factor", "lr-final-div-factor", "lr-anneal", "seed"})
+    if (options.compile.flags.count(flag.str()))
+      names += (names.empty() ? "--" : ", --") + flag.str();
+  if (!names.empty())
+    compilation.remark("not in the compiled step: " + names +
+                       "; whoever runs it gives learning rate and seed at each "
+                       "step (ckopt-run --lr=X --seed=N)");
+}
+
 llvm::Error ckopt::runCompile(DriverOptions &options) {
   options.compile.embedWeights = true;
   auto compilation = planModel(options);
@@ -239,6 +255,7 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
   const StepCode &code = (*compilation)->code();
   if (llvm::Error error = code.write(options.output))
     return error;
+  noteNotCompiled(options, **compilation);
   printPlan(**compilation, options.out());
   code.print(options.out());
   return writeReports(options, **compilation, nullptr);

@@ -198,6 +198,33 @@ llvm::Error Compilation::import() {
   return llvm::Error::success();
 }
 
+/// Says of a model that holds for the whole batch, and not for a rank's part
+/// of it, that this is so: the numbers in its error are those of the part.
+llvm::Error Compilation::explainShare(llvm::Error error) {
+  if (opts.step.ranks == 1 || !opts.import.batch)
+    return error;
+  ScopedDiagnosticHandler silent(context.get(),
+                                 [](Diagnostic &) { return success(); });
+  auto imports = [&](int64_t batch) {
+    onnx_frontend::ImportOptions import = opts.import;
+    import.batch = batch;
+    import.parts = 1;
+    import.neededConstants = nullptr;
+    auto model = onnx_frontend::importModel(opts.model, import, *context);
+    bool fine = bool(model);
+    llvm::consumeError(model.takeError());
+    return fine;
+  };
+  int64_t part = *opts.import.batch, whole = part * opts.step.ranks;
+  if (imports(part) || !imports(whole))
+    return error;
+  return withContext(std::move(error),
+                     "a rank's part of the batch is " + llvm::Twine(part) +
+                         " of " + llvm::Twine(whole) +
+                         " samples, and the model holds for the whole batch "
+                         "alone (export it with a dynamic batch)");
+}
+
 llvm::Error Compilation::importModel() {
   if (llvm::Error error = checkOptions(opts))
     return error;
@@ -225,7 +252,7 @@ llvm::Error Compilation::importModel() {
   opts.import.parts = opts.step.ranks;
   auto model = onnx_frontend::importModel(opts.model, opts.import, *context);
   if (!model)
-    return model.takeError();
+    return explainShare(model.takeError());
   imported = std::move(*model);
   if (auto forward = module().lookupSymbol<func::FuncOp>("forward"))
     readLimits(forward);

@@ -27,14 +27,16 @@ static std::string listFields(const BatchSource &source) {
 
 llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
                                       const DataOptions &data, bool needTargets,
-                                      bool sharded) {
+                                      Rows rows) {
   auto specs = describeFields(session, data);
   if (!specs)
     return specs.takeError();
   Feeder result(session, source);
   const int64_t share = ckopt::batchSize(session.manifest());
-  result.ranks = sharded ? numRanks() : 1;
+  result.ranks = rows == Rows::All ? 1 : numRanks();
   result.batch = share * result.ranks;
+  if (rows == Rows::Own && result.ranks > 1 && source.readsRows())
+    result.own = RowRange{runtime::World::current()->rank() * share, share};
   for (const SourceField &field : source.fields()) {
     auto spec = llvm::find_if(
         *specs, [&](const FieldSpec &is) { return is.name == field.name; });
@@ -53,7 +55,7 @@ llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
     if (llvm::Error error = checkShape(*spec, shape))
       return withContext(std::move(error), source.name());
     if (field.batched)
-      shape.front() = result.batch;
+      shape.front() = result.numHeld();
     HostTensor value(field.dtype, std::move(shape));
     auto index = session.find(field.name);
     if (!index)
@@ -78,15 +80,16 @@ void Feeder::fillUp(int64_t valid) {
   for (size_t field = 0; field < specs.size(); ++field) {
     if (!specs[field].batched)
       continue;
-    size_t bytes = size_t(values[field].sizeInBytes() / batch);
+    size_t bytes = size_t(values[field].sizeInBytes() / numHeld());
     char *data = static_cast<char *>(values[field].mutableRawData());
-    for (int64_t i = valid; i < batch; ++i)
+    for (int64_t i = valid; i < numHeld(); ++i)
       std::memcpy(data + size_t(i) * bytes, data, bytes);
   }
 }
 
 llvm::Error Feeder::check(DataPosition at) const {
   auto nameSample = [&](int64_t i) {
+    i += own ? own->first : 0;
     std::string name = source->nameSample(i);
     return name.empty() ? "sample " + std::to_string(at.position + i) +
                               " of epoch " + std::to_string(at.epoch + 1)
@@ -103,16 +106,18 @@ llvm::Expected<int64_t> Feeder::load(DataPosition at) {
   std::vector<void *> buffers;
   for (HostTensor &value : values)
     buffers.push_back(value.mutableRawData());
-  auto count = source->next(batch, buffers);
+  auto count = own ? source->nextRows(batch, *own, buffers)
+                   : source->next(batch, buffers);
   if (!count)
     return count.takeError();
   if (*count < 0 || *count > batch)
     return inputError(source->name() + " gave " + llvm::Twine(*count) +
                       " samples where " + llvm::Twine(batch) +
                       " were asked for");
-  if (*count == 0)
-    return 0;
-  fillUp(*count);
+  int64_t valid = own ? own->within(*count) : *count;
+  if (valid == 0)
+    return *count;
+  fillUp(valid);
   if (!source->isChecked())
     if (llvm::Error error = check(at))
       return std::move(error);
@@ -131,8 +136,8 @@ static HostTensor shareOf(const HostTensor &value, int64_t ranks) {
   return share;
 }
 
-/// Every rank reads whole batches. Other files behind one name would train on
-/// a mixture that no run could repeat.
+/// Other samples behind one name would train on a mixture that no run could
+/// repeat.
 static llvm::Error checkSameBatch(llvm::ArrayRef<HostTensor> values) {
   std::string hashes;
   for (const HostTensor &value : values)
@@ -151,17 +156,38 @@ static llvm::Error checkSameBatch(llvm::ArrayRef<HostTensor> values) {
 }
 
 llvm::Error Feeder::write() {
-  if (ranks > 1)
+  if (ranks > 1 && !own)
     if (llvm::Error error = checkSameBatch(values))
       return error;
   for (size_t field = 0; field < specs.size(); ++field) {
-    bool whole = ranks == 1 || !specs[field].batched;
+    bool whole = ranks == 1 || own || !specs[field].batched;
     if (llvm::Error error = session->write(
             tensors[field],
             whole ? values[field] : shareOf(values[field], ranks)))
       return error;
   }
   return llvm::Error::success();
+}
+
+llvm::Error Feeder::compareFirst(uint64_t seed, DataPosition at) {
+  if (!own)
+    return llvm::Error::success();
+  std::vector<HostTensor> first;
+  std::vector<void *> buffers;
+  for (size_t field = 0; field < specs.size(); ++field) {
+    std::vector<int64_t> shape = values[field].shape().vec();
+    if (specs[field].batched)
+      shape.front() = 1;
+    first.emplace_back(values[field].dtype(), std::move(shape));
+  }
+  for (HostTensor &value : first)
+    buffers.push_back(value.mutableRawData());
+  llvm::Error error = source->seek(seed, at);
+  if (!error)
+    error = source->next(1, buffers).takeError();
+  if (error)
+    return error;
+  return checkSameBatch(first);
 }
 
 llvm::Expected<int64_t> ckopt::feed(Session &session, BatchSource &source,

@@ -32,14 +32,19 @@ llvm::Error checkSequence(llvm::StringRef input, llvm::ArrayRef<int64_t> shape,
 /// One batch between a source and a session.
 class Feeder {
 public:
+  /// What this rank reads of a batch.
+  enum class Rows {
+    All,    ///< a batch of its own
+    Common, ///< that of all ranks, which must be equal on all; its part counts
+    Own,    ///< its part of that, where the source can tell samples apart
+  };
   /// Matches the source's fields with the step's inputs and targets. Those that
   /// are missing, not the step's, or of another shape are errors; without
-  /// `needTargets` targets may be missing. If `sharded`, a batch is that of all
-  /// ranks, of which the session gets its rank's share.
+  /// `needTargets` targets may be missing.
   static llvm::Expected<Feeder> create(Session &session, BatchSource &source,
                                        const DataOptions &data,
                                        bool needTargets = true,
-                                       bool sharded = false);
+                                       Rows rows = Rows::All);
 
   /// Returns the samples of a batch, of all ranks.
   int64_t batchSize() const { return batch; }
@@ -49,6 +54,10 @@ public:
   llvm::Expected<int64_t> load(DataPosition at);
   /// Writes the batch, or this rank's share of it, to the session.
   llvm::Error write();
+  /// Compares the first of the samples behind `at` with that of rank 0, where
+  /// later ones are not: other files behind one name are mostly other ones from
+  /// the start.
+  llvm::Error compareFirst(uint64_t seed, DataPosition at);
 
   size_t numFields() const { return specs.size(); }
   const FieldSpec &spec(size_t field) const { return specs[field]; }
@@ -58,12 +67,15 @@ public:
 private:
   Feeder(Session &session, BatchSource &source)
       : session(&session), source(&source) {}
+  /// Returns the samples of a batch that `values` has room for.
+  int64_t numHeld() const { return own ? own->count : batch; }
   void fillUp(int64_t valid);
   llvm::Error check(DataPosition at) const;
 
   Session *session;
   BatchSource *source;
   int64_t batch = 1, ranks = 1;
+  std::optional<RowRange> own;  ///< all that `values` has of a batch
   std::vector<FieldSpec> specs; ///< in the order of the source's fields
   std::vector<int64_t> tensors; ///< of the session
   std::vector<HostTensor> values;

@@ -40,6 +40,10 @@ inline std::string flagText(const std::string &name) {
   return (name.size() == 1 ? " -" : " --") + name;
 }
 
+/// Returns a flag's value as ranks compare it: numbers are those that are
+/// written otherwise, files those of another place.
+std::string comparableText(llvm::StringRef value);
+
 /// Fills a table with all flags of all subcommands, which store into `options`.
 class DriverFlags {
 public:
@@ -68,7 +72,7 @@ private:
       std::string &written = o.compile.flags[name];
       written += flagText(name);
       if (!text.empty())
-        written += "=" + (value.empty() ? text.str() : value);
+        written += "=" + (value.empty() ? comparableText(text) : value);
       if (!phase.empty())
         o.compile.phases.flags[phase] +=
             " --" + name + (text.empty() ? "" : "=" + text.str());

@@ -111,7 +111,7 @@ std::optional<Message> ckopt::describeBinding(int64_t threads) {
 
 llvm::Error ckopt::openWorld(int64_t ranks, double timeout) {
   if (!World::current())
-    if (std::string why = World::open(); !why.empty())
+    if (std::string why = World::open(timeout); !why.empty())
       return makeError(ExitRank, why);
   World &world = *World::current();
   if (world.size() != ranks)

@@ -4,9 +4,9 @@
 //
 // Rank 0 plans and compiles for all, so that what another rank was given
 // besides would be ignored in silence. Options, models and weights are compared
-// before anything is planned. Options are compared as they were written: the
-// same flags with the same text. Of files only contents count, since machines
-// may have them elsewhere; what rank 0 alone writes or prints is left out.
+// before anything is planned: the same flags with the same values, however
+// numbers are written. Of files only contents count, since machines may have
+// them elsewhere; what rank 0 alone writes or prints is left out.
 //
 //===----------------------------------------------------------------------===//
 #include "Flags.h"
@@ -14,9 +14,11 @@
 
 #include "ckopt/Driver/Compile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/FlagTable.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
+#include <charconv>
 #include <map>
 
 using namespace ckopt;
@@ -76,6 +78,33 @@ static GivenFlags parseFlags(llvm::StringRef text) {
     text = next;
   }
   return flags;
+}
+
+/// Writes a number in one way: the shortest that reads as the same.
+static std::string comparableNumber(llvm::StringRef text) {
+  double value = 0;
+  bool isInteger =
+      text.find_first_not_of("0123456789") == llvm::StringRef::npos;
+  if (isInteger || !flag::parseReal(text, value))
+    return text.str();
+  char shortest[32];
+  auto end = std::to_chars(shortest, std::end(shortest), value).ptr;
+  return std::string(shortest, end);
+}
+
+std::string ckopt::comparableText(llvm::StringRef value) {
+  for (llvm::StringRef prefix : {"file:", "profile="})
+    if (value.starts_with(prefix)) // --lr-schedule, --cost-model
+      return (prefix + "FILE").str();
+  std::string text;
+  while (true) {
+    size_t end = value.find_first_of(",=:");
+    text += comparableNumber(value.take_front(end));
+    if (end == llvm::StringRef::npos)
+      return text;
+    text += value[end];
+    value = value.drop_front(end + 1);
+  }
 }
 
 llvm::Error ckopt::agreeOnFlags(const CompileOptions &options) {

@@ -111,8 +111,8 @@ llvm::Error ckopt::checkState(const Session &session, int64_t step) {
       int64_t elements = ckrt_tensor_elements(session.handle(), index);
       int64_t most = kPieceBytes / dtypeSize(tensor.dtype);
       for (int64_t begin = 0; begin < elements; begin += most) {
-        auto piece = session.readPart(index, begin,
-                                      std::min(most, elements - begin));
+        auto piece =
+            session.readPart(index, begin, std::min(most, elements - begin));
         if (!piece)
           return piece.takeError();
         if (int64_t at = firstNonFinite(*piece); at >= 0)

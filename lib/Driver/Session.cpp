@@ -155,9 +155,9 @@ llvm::Expected<HostTensor> Session::readPart(int64_t index, int64_t first,
   if (llvm::Error error = checkIndex(index))
     return std::move(error);
   HostTensor result(info_of(index).dtype, {count});
-  if (auto status = ckrt_tensor_read_part(
-          session, index, first, result.mutableRawData(),
-          static_cast<ckrt_dtype>(result.dtype()), count))
+  if (auto status =
+          ckrt_tensor_read_part(session, index, first, result.mutableRawData(),
+                                static_cast<ckrt_dtype>(result.dtype()), count))
     return runtimeError(status);
   return result;
 }

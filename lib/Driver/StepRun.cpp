@@ -146,7 +146,7 @@ static llvm::Expected<Feeder> fill(Session &session, DatasetSource &source,
   if (llvm::Error error = source.seek(/*seed=*/0, {}))
     return std::move(error);
   auto feeder = Feeder::create(session, source, data, /*needTargets=*/true,
-                               /*sharded=*/true);
+                               Feeder::Rows::Common);
   if (feeder)
     if (auto count = feeder->load({}); !count)
       return count.takeError();

@@ -420,9 +420,11 @@ llvm::Expected<TrainResult> Trainer::run() {
     return opened.takeError();
   log = std::move(*opened);
   auto feeder = Feeder::create(session, source, dataOptions,
-                               /*needTargets=*/true, /*sharded=*/true);
+                               /*needTargets=*/true, Feeder::Rows::Own);
   if (!feeder)
     return feeder.takeError();
+  if (llvm::Error error = feeder->compareFirst(options.seed, position))
+    return std::move(error);
   auto batches =
       BatchStream::create(std::move(*feeder), source, options.seed, position);
   if (!batches)

@@ -132,8 +132,8 @@ llvm::Expected<HostTensor> SessionParts::read(size_t number, int64_t begin,
     Overlap part = overlap(request, rank);
     if (!part.count)
       continue;
-    list.push_back({false, &failed[size_t(rank)], sizeof(int64_t),
-                    int32_t(rank)});
+    list.push_back(
+        {false, &failed[size_t(rank)], sizeof(int64_t), int32_t(rank)});
     list.push_back({false, bytes + (part.begin - begin) * size,
                     part.count * size, int32_t(rank)});
   }

@@ -19,6 +19,8 @@
 
 #include <chrono>
 #include <climits>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -36,8 +38,55 @@ World *theWorld = nullptr;
 /// Questions before others get the core, and before sleep.
 constexpr int64_t kSpins = 1000, kYields = 10000;
 constexpr std::chrono::microseconds kNap{50};
+/// The same where nothing has come for so many seconds: a rank that late loses
+/// little by a later look.
+constexpr std::chrono::microseconds kLongNap{500};
+constexpr double kLate = 1;
 /// Between looks at whether the others still run.
 constexpr std::chrono::milliseconds kLook{100};
+
+/// Ends the process where a scope takes too long.
+class StartWatch {
+public:
+  explicit StartWatch(double seconds) {
+    if (seconds > 0)
+      watcher = std::thread([this, seconds] { watch(seconds); });
+  }
+  ~StartWatch() {
+    {
+      std::lock_guard lock(mutex);
+      over = true;
+    }
+    changed.notify_all();
+    if (watcher.joinable())
+      watcher.join();
+  }
+
+private:
+  void watch(double seconds) {
+    std::unique_lock lock(mutex);
+    if (changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                         [this] { return over; }))
+      return;
+    std::fprintf(stderr,
+                 "ckopt: error: MPI has not started all ranks within %g "
+                 "seconds: one of them never began, or cannot be reached\n",
+                 seconds);
+    std::_Exit(ckopt::ExitRank);
+  }
+
+  std::mutex mutex; ///< of `over`
+  std::condition_variable changed;
+  bool over = false;
+  std::thread watcher;
+};
+
+/// Seconds of a clock that never goes back.
+double steadySeconds() {
+  std::chrono::duration<double> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  return now.count();
+}
 
 } // namespace
 
@@ -56,7 +105,8 @@ World *ckopt::runtime::findWorld(int64_t ranks, std::string &error) {
   return nullptr;
 }
 
-std::string World::open() {
+std::string World::open(double timeout) {
+  StartWatch watch(timeout > 0 ? timeout + kLaunchSeconds : 0);
   // MPI's own plug-ins look for its symbols among the global ones.
   void *library = dlopen(kMpiLibrary, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   if (!library)
@@ -91,6 +141,7 @@ std::string World::open(const MessageEngine &engine) {
   gethostname(name, sizeof(name) - 1);
   world->hostName = name;
   world->gone.resize(size_t(world->ranks));
+  world->told.resize(size_t(world->ranks));
   world->thread = std::make_unique<WorldThread>();
   PeerProcess own = describeProcess(name);
   std::vector<PeerProcess> all(size_t(world->ranks));
@@ -148,7 +199,7 @@ void World::beat() {
   // Not while this rank waits: then nobody is to wait longer because of it.
   if (waiting || !engine->beat || !mutex.try_lock())
     return;
-  engine->beat();
+  engine->beat(kWorks);
   mutex.unlock();
 }
 
@@ -157,14 +208,46 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
 }
 
 /// Lets others have the core between two questions.
-void World::pause(int64_t asked) {
+void World::pause(int64_t asked, double waited) {
   bool awaited = thread->isAwaited();
   if (awaited && asked < kSpins)
     return;
   if (asked < (awaited ? kYields : kSpins / 100))
     sched_yield();
   else
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(waited < kLate ? kNap : kLongNap);
+}
+
+/// Takes what the others told; true: one of them works, and is to be waited
+/// for.
+bool World::listen(double now) {
+  bool works = false;
+  int32_t from = 0, waitsFor = 0;
+  while (engine->heard && engine->heard(from, waitsFor)) {
+    works |= waitsFor == kWorks;
+    if (waitsFor != kWorks)
+      told[size_t(from)] = {waitsFor, now};
+  }
+  return works;
+}
+
+/// Returns the rank to blame where none of `pending` answers: ranks that tell
+/// for whom they wait are not, but whom they wait for may be.
+int32_t World::findSilent(const std::vector<Pending> &pending,
+                          double now) const {
+  auto waits = [&](int32_t rank) {
+    return now - told[size_t(rank)].at < timeout / 2;
+  };
+  for (const Pending &one : pending)
+    if (!waits(one.peer))
+      return one.peer;
+  int32_t at = pending.front().peer;
+  for (int32_t i = 0; i < ranks && at != ownRank; ++i) {
+    at = told[size_t(at)].waitsFor;
+    if (at != ownRank && !waits(at))
+      return at;
+  }
+  return pending.front().peer;
 }
 
 bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
@@ -213,6 +296,7 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
     }
   auto start = std::chrono::steady_clock::now();
   auto nextLook = start + kLook;
+  double nextWord = 0, lastCame = steadySeconds(), lastLook = lastCame;
   int32_t ended = -1;
   for (int64_t asked = 0; !pending.empty(); ++asked) {
     for (size_t i = 0; i < pending.size();) {
@@ -222,21 +306,33 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
         pending.erase(pending.begin() + int64_t(i));
         return fail(peer, why);
       }
-      if (done)
+      if (done) {
         pending.erase(pending.begin() + int64_t(i));
-      else
+        lastCame = steadySeconds();
+      } else {
         ++i;
+      }
     }
     if (pending.empty())
       break;
     lock.unlock(); // a thread that ends the run may have to call the engine
-    pause(asked);
+    pause(asked, steadySeconds() - lastCame);
     lock.lock();
     auto now = std::chrono::steady_clock::now();
     if (now >= nextLook) {
       nextLook = now + kLook;
-      if (engine->heard && engine->heard())
+      double seconds = steadySeconds();
+      // While this process was stopped itself, others may have answered.
+      bool wasStopped = seconds - lastLook > timeout / 2;
+      lastLook = seconds;
+      if (listen(seconds) || wasStopped)
         start = now;
+      // Of a rank whose kernels run it is not known that it only waits.
+      if (timeout > 0 && engine->beat && seconds >= nextWord &&
+          thread->isAwaited()) {
+        nextWord = seconds + timeout / 8;
+        engine->beat(pending.front().peer);
+      }
       // What it sent before it ended may still be on its way: look twice.
       int32_t before = std::exchange(ended, findEnded(pending));
       if (ended >= 0 && ended == before) {
@@ -251,7 +347,7 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
     std::chrono::duration<double> waited = now - start;
     if (timeout > 0 && waited.count() > timeout) {
       broken = true;
-      int32_t peer = pending.front().peer;
+      int32_t peer = findSilent(pending, steadySeconds());
       error = "rank " + std::to_string(peer) + " on " +
               processes[size_t(peer)].host + " has not answered for " +
               std::to_string(int64_t(timeout)) + " seconds";
@@ -259,13 +355,6 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
     }
   }
   return true;
-}
-
-/// Seconds of a clock that never goes back.
-static double steadySeconds() {
-  std::chrono::duration<double> now =
-      std::chrono::steady_clock::now().time_since_epoch();
-  return now.count();
 }
 
 void World::beginRecord(const char *kind, int64_t bytes) {

@@ -172,10 +172,9 @@ writeSafetensors(StringRef path, ArrayRef<TensorSpec> tensors,
 Error writeSafetensors(StringRef path, TensorParts &tensors,
                        const StringMetadata &metadata) {
   auto fill = [&](AtomicFile &file, size_t number) {
-    return forEachPiece(
-        tensors, number, [&](const HostTensor &piece, int64_t) {
-          return file.write(piece.rawData(), size_t(piece.sizeInBytes()));
-        });
+    return forEachPiece(tensors, number, [&](const HostTensor &piece, int64_t) {
+      return file.write(piece.rawData(), size_t(piece.sizeInBytes()));
+    });
   };
   return writeTensors(path, tensors.specs(), metadata, fill).takeError();
 }

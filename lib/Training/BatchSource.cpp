@@ -18,6 +18,10 @@ Expected<std::unique_ptr<BatchSource>> BatchSource::holdOut(double share,
                              "a source of validation samples");
 }
 
+Expected<int64_t> BatchSource::nextRows(int64_t, RowRange, ArrayRef<void *>) {
+  return makeError(ExitInternal, name() + " gives whole batches alone");
+}
+
 std::string BatchSource::identity() const {
   std::optional<int64_t> count = numSamples();
   return count ? name() + " (" + std::to_string(*count) + " samples)" : name();

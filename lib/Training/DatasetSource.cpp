@@ -67,16 +67,19 @@ Error DatasetSource::seek(uint64_t seed, DataPosition place) {
   return Error::success();
 }
 
-Expected<int64_t> DatasetSource::next(int64_t count, ArrayRef<void *> to) {
+Expected<int64_t> DatasetSource::nextRows(int64_t count, RowRange rows,
+                                          ArrayRef<void *> to) {
   count = std::min(count, *numSamples() - at);
-  std::vector<int64_t> batch;
-  for (; int64_t(batch.size()) < count; ++at) {
-    int64_t index = sequence.empty() ? at : sequence[size_t(at)];
-    batch.push_back(samples ? (*samples)[size_t(index)] : index);
+  std::vector<int64_t> wanted;
+  for (int64_t i = 0; i < rows.within(count); ++i) {
+    int64_t place = at + rows.first + i;
+    int64_t index = sequence.empty() ? place : sequence[size_t(place)];
+    wanted.push_back(samples ? (*samples)[size_t(index)] : index);
   }
+  at += count;
   for (size_t field = 0; field < to.size(); ++field)
-    data.gather(field, batch, to[field]);
-  return int64_t(batch.size());
+    data.gather(field, wanted, to[field]);
+  return count;
 }
 
 Expected<HeldOut> drawHeldOut(int64_t count, double share, uint64_t seed) {

@@ -301,10 +301,14 @@ Error ImageFolderSource::seek(uint64_t newSeed, DataPosition place) {
   return Error::success();
 }
 
-Expected<int64_t> ImageFolderSource::next(int64_t count, ArrayRef<void *> to) {
+Expected<int64_t> ImageFolderSource::nextRows(int64_t count, RowRange rows,
+                                              ArrayRef<void *> to) {
+  count = std::min(count, int64_t(sequence.size() - at));
   ArrayRef<uint32_t> batch = ArrayRef(sequence).drop_front(at);
-  batch = batch.take_front(size_t(count));
-  at += batch.size();
+  if (rows.first < count)
+    batch = batch.drop_front(size_t(rows.first));
+  batch = batch.take_front(size_t(rows.within(count)));
+  at += size_t(count);
   const SourceField &field = list[imageField];
   const int64_t bytes = channels * height * width * dtypeSize(field.dtype);
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -315,7 +319,7 @@ Expected<int64_t> ImageFolderSource::next(int64_t count, ArrayRef<void *> to) {
       static_cast<int64_t *>(to[labelField])[i] =
           listing->images[size_t(batch[i])].label;
   }
-  return int64_t(batch.size());
+  return count;
 }
 
 std::string ImageFolderSource::identity() const {

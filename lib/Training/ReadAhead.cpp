@@ -33,11 +33,11 @@ public:
     thread.join();
   }
 
-  /// Begins to read so many samples.
-  void request(int64_t samples) {
+  /// Begins to read these samples.
+  void request(const Part &samples) {
     {
       std::lock_guard lock(mutex);
-      count = samples;
+      part = samples;
       state = State::Requested;
     }
     changed.notify_all();
@@ -55,7 +55,7 @@ public:
     names = nextNames;
     for (size_t i = 0; result && i < to.size(); ++i) {
       const SourceField &field = source.fields()[i];
-      size_t samples = field.batched ? size_t(*result) : 1;
+      size_t samples = field.batched ? size_t(part.within(*result)) : 1;
       std::memcpy(to[i], buffers[i].data(), samples * sizeOf(field));
     }
     return result;
@@ -70,7 +70,7 @@ public:
     std::lock_guard lock(mutex);
     state = State::Idle;
   }
-  int64_t requested() const { return count; }
+  const Part &requested() const { return part; }
 
   std::vector<std::string> names; ///< of the samples taken last
 
@@ -89,10 +89,12 @@ private:
     buffers.resize(source.fields().size());
     for (size_t i = 0; i < buffers.size(); ++i) {
       const SourceField &field = source.fields()[i];
-      buffers[i].resize(sizeOf(field) * size_t(field.batched ? count : 1));
+      buffers[i].resize(sizeOf(field) *
+                        size_t(field.batched ? part.within(part.count) : 1));
       to.push_back(buffers[i].data());
     }
-    given.emplace(source.next(count, to));
+    given.emplace(part.rows ? source.nextRows(part.count, *part.rows, to)
+                            : source.next(part.count, to));
     nextNames.clear();
     if (!source.isChecked() && *given)
       for (int64_t i = 0; i < **given; ++i)
@@ -119,7 +121,7 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   State state = State::Idle;
-  int64_t count = 0;
+  Part part;
   std::vector<std::vector<char>> buffers;
   std::optional<Expected<int64_t>> given;
   std::vector<std::string> nextNames;
@@ -136,17 +138,27 @@ Error ReadAheadSource::seek(uint64_t seed, DataPosition place) {
   return source->seek(seed, place);
 }
 
-Expected<int64_t> ReadAheadSource::next(int64_t count, ArrayRef<void *> to) {
+Expected<int64_t> ReadAheadSource::next(const Part &part, ArrayRef<void *> to) {
   if (!reader->wait())
-    reader->request(count);
+    reader->request(part);
   reader->wait();
-  if (reader->requested() != count)
+  if (reader->requested() != part)
     return inputError("batches of one size are read ahead, not of " +
-                      Twine(count) + " after " + Twine(reader->requested()));
+                      Twine(part.count) + " after " +
+                      Twine(reader->requested().count));
   Expected<int64_t> given = reader->take(to);
-  if (given && *given == count)
-    reader->request(count);
+  if (given && *given == part.count)
+    reader->request(part);
   return given;
+}
+
+Expected<int64_t> ReadAheadSource::next(int64_t count, ArrayRef<void *> to) {
+  return next(Part{count, std::nullopt}, to);
+}
+
+Expected<int64_t> ReadAheadSource::nextRows(int64_t count, RowRange rows,
+                                            ArrayRef<void *> to) {
+  return next(Part{count, rows}, to);
 }
 
 std::string ReadAheadSource::nameSample(int64_t i) const {

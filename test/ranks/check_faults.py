@@ -6,10 +6,11 @@ a checkpoint, and around the index: all ranks end with a message that names it, 
 checkpoint stays, and the run that is resumed has the bits of one that nobody killed.
 `many-kills`: the same at 50 points; all ranks are gone 10 seconds after.
 `disk`: a rank's disk is full. `hang`: a rank stops (SIGSTOP), and others find it by
---rank-timeout, which counts no work of rank 0. `signals`: signals end a run, of one process and
+--rank-timeout, which counts no work of rank 0. `memory`: rank 0 writes weights with little memory. `signals`: signals end a run, of one process and
 of several, behind a whole step. `network`: a network with delays that loses packets.
 
 Ends with 77 where mpirun or the MPI engine is missing."""
+import array
 import os
 import pathlib
 import random
@@ -194,6 +195,21 @@ def hang():
                     text), "a rank that stops: another message", text)
     reached.unlink()
     print(f"a rank that stops: found, {resumes('fsdp:2', folder, 'a rank that stops')}")
+    # Of three, the two others wait for each other as well: neither is to be blamed.
+    for stopped, at in [(2, 40), (1, 41), (0, 60), (2, 77)]:
+        code, text = run(command("dp:3", "--max-steps=100", "--rank-timeout=3", mpi=pass_on),
+                         env(f"{stopped} MPI_Isend {at} STOP"))
+        check(code == 20 and reached.exists(), f"rank {stopped} of 3 stops: exit code {code}", text)
+        reached.unlink()
+        named = set(re.findall(r"rank (\d) on \S+ has not answered for 3 seconds", text))
+        check(named == {str(stopped)}, f"rank {stopped} of 3 stops: {named} are named", text)
+    print("one of three ranks that stops: named")
+    # A rank that never comes to MPI's start, which itself waits for ever.
+    late = ["bash", "-c", '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec sleep 100; exec "$@"', "rank"]
+    code, text = run(command("dp:2", "--max-steps=1", "--rank-timeout=1", wrapper=late))
+    check(code == 20, f"a rank that does not start: exit code {code}, not 20", text)
+    check("MPI has not started all ranks within 11 seconds" in text, "another message", text)
+    print("a rank that does not start: found", flush=True)
     # Work of more than twice the time that ranks wait is no reason to end.
     for fault in ["0 rename 1 9 objects", "0 rename 1 9 c.safetensors", "1 rename 1 9 save"]:
         succeed(command("dp:2", *flags, "--rank-timeout=4", mpi=pass_on),
@@ -202,6 +218,62 @@ def hang():
         reached.unlink()
         shutil.rmtree(folder / "objects", ignore_errors=True)
         print(f"a rank that works for long ({fault}): waited for", flush=True)
+
+
+def large_model(path):
+    """A network for digits of 64 MiB and a little more, as a file of protobuf's."""
+    def varint(value):
+        low = bytes([value & 127 | (128 if value > 127 else 0)])
+        return low + varint(value >> 7) if value > 127 else low
+
+    def field(number, value):
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        value = value.encode() if isinstance(value, str) else value
+        return varint(number << 3 | 2) + varint(len(value)) + value
+
+    def tensor(name, rows, columns):
+        numbers = array.array("f", [(i % 7 - 3) / 64 for i in range(rows * 10)])
+        return field(1, rows) + field(1, columns) + field(2, 1) + field(8, name) + field(
+            9, numbers.tobytes() * (columns // 10))
+
+    def node(kind, *names):
+        return field(1, b"".join(field(1, name) for name in names[:-1]) + field(2, names[-1])
+                     + field(3, names[-1]) + field(4, kind))
+
+    def info(name, *sizes):
+        dims = b"".join(field(1, field(2 if isinstance(s, str) else 1, s)) for s in sizes)
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, dims)))
+
+    wide = 262140
+    graph = (node("Flatten", "x", "f") + node("MatMul", "f", "w", "h") + node("Relu", "h", "r")
+             + node("MatMul", "r", "v", "y") + field(2, "large") + field(5, tensor("w", 64, wide))
+             + field(5, tensor("v", wide, 10)) + field(11, info("x", "N", 1, 8, 8))
+             + field(12, info("y", "N", 10)))
+    path.write_bytes(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
+
+
+def memory():
+    """Rank 0 writes weights of 64 MiB that it has half of, and may take 24 MiB more for it."""
+    model, reached = work / "large.onnx", work / "reached"
+    large_model(model)
+    outs = {}
+    for ending in ["onnx", "safetensors"]:
+        for parallel in ["dp:2", "fsdp:2"]:
+            out = work / f"trained-{parallel[:-2]}.{ending}"
+            shutil.rmtree(work / "c.safetensors.shards", ignore_errors=True)
+            line = command(parallel, "--max-steps=1", "-O", "0", "--effort=0", "-o", str(out),
+                           f"--checkpoint={work}/c.safetensors",
+                           mpi=["-x", "LD_PRELOAD", "-x", "CKOPT_FAULT", "-x", "CKOPT_FAULT_FILE"])
+            line[line.index(f"{data}/Driver/Inputs/sharded_mlp.onnx")] = str(model)
+            # What is behind the checkpoint is the writing of weights.
+            succeed(line, environment(LD_PRELOAD=str(preload), CKOPT_FAULT_FILE=str(reached),
+                                      CKOPT_FAULT=f"0 rename 1 LIMIT c.safetensors"))
+            check(reached.exists(), "rank 0 saves no checkpoint")
+            reached.unlink()
+            outs[parallel] = out.read_bytes()
+        check(outs["dp:2"] == outs["fsdp:2"], f"{ending}: other bits")
+        print(f"{len(outs['dp:2'])} bytes .{ending}: written within 24 MiB", flush=True)
 
 
 def signals():
@@ -263,6 +335,7 @@ def main():
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", preload,
                     pathlib.Path(__file__).with_name("faults.c"), "-ldl"], check=True)
     tests = {"kills": kills, "many-kills": many_kills, "disk": disk, "hang": hang,
+             "memory": memory,
              "signals": signals, "network": network}
     try:
         for name in sys.argv[4:]:

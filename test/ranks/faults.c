@@ -5,7 +5,8 @@
  * Loaded before a program's libraries (LD_PRELOAD). CKOPT_FAULT is "RANK CALL
  * NUMBER ACTION [PART]": at its call of this number, counted from 1, of `rename`
  * (to a path with this part), `fsync` or `MPI_Isend`, the rank kills itself
- * (KILL), stops (STOP), or sleeps for so many seconds. It first writes a file,
+ * (KILL), stops (STOP), gets but 24 MiB of memory from then on
+ * (LIMIT), or sleeps for so many seconds. It first writes a file,
  * CKOPT_FAULT_FILE. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,7 +14,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+static void limit(void) {
+  long pages[6] = {0};
+  struct rlimit data;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%ld %ld %ld %ld %ld %ld", &pages[0], &pages[1],
+                      &pages[2], &pages[3], &pages[4], &pages[5]) != 6)
+    abort();
+  fclose(file);
+  getrlimit(RLIMIT_DATA, &data);
+  data.rlim_cur = (rlim_t)pages[5] * (rlim_t)getpagesize() + (24u << 20);
+  if (setrlimit(RLIMIT_DATA, &data))
+    abort();
+}
 
 static void reach(const char *call, const char *path) {
   static int seen;
@@ -34,6 +50,8 @@ static void reach(const char *call, const char *path) {
     kill(getpid(), SIGKILL);
   else if (strcmp(action, "STOP") == 0)
     kill(getpid(), SIGSTOP);
+  else if (strcmp(action, "LIMIT") == 0)
+    limit();
   else
     sleep((unsigned)atoi(action));
 }

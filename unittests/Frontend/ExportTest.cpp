@@ -8,8 +8,10 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
+#include <sys/resource.h>
 
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
@@ -181,4 +183,139 @@ TEST(Export, WeightsFromConstants) {
   auto again = importModel(path, {}, context);
   ASSERT_TRUE(bool(again));
   EXPECT_TRUE(again->weights.at("w").bitEqual(value));
+}
+
+namespace {
+/// A model y = x w + b, of which w has so many rows of 1024 numbers.
+std::string productFile(const std::string &name, int64_t rows,
+                        const std::string &values) {
+  std::string size = std::to_string(rows);
+  std::string path = modelFile(
+      name,
+      "node { op_type: 'MatMul' input: 'x' input: 'w' output: 'm' } node { "
+      "op_type: 'Add' input: 'm' input: 'b' output: 'y' } initializer { name: "
+      "'b' data_type: 1 dims: 1 float_data: 0.5 } input { " +
+          info("x", 1, {"2", size}) + " } output { " +
+          info("y", 1, {"2", "1024"}) + " }");
+  onnx::ModelProto model = readProto(path);
+  onnx::TensorProto &w = *model.mutable_graph()->add_initializer();
+  w.set_name("w");
+  w.set_data_type(onnx::TensorProto::FLOAT);
+  w.add_dims(rows);
+  w.add_dims(1024);
+  w.set_raw_data(values);
+  std::ofstream(path, std::ios::binary) << model.SerializeAsString();
+  return path;
+}
+
+/// Weights that are made when they are asked for.
+class Made : public TensorParts {
+public:
+  explicit Made(int64_t rows)
+      : list{{"w", DType::F32, {rows, 1024}}, {"b", DType::F32, {1}}} {}
+  llvm::ArrayRef<TensorSpec> specs() const override { return list; }
+  llvm::Expected<HostTensor> read(size_t, int64_t begin,
+                                  int64_t count) override {
+    HostTensor piece(DType::F32, {count});
+    auto values = piece.mutableData<float>();
+    for (int64_t i = 0; i < count; ++i)
+      values[size_t(i)] = float((begin + i) % 1021);
+    return piece;
+  }
+
+private:
+  std::vector<TensorSpec> list;
+};
+
+/// Bytes of memory that is this process's own.
+uint64_t ownBytes() {
+  std::ifstream status("/proc/self/status");
+  uint64_t kib = 0;
+  for (std::string word; status >> word;)
+    if (word == "VmData:")
+      status >> kib;
+  return kib << 10;
+}
+
+std::string textOfFile(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  return buffer ? (*buffer)->getBuffer().str() : "";
+}
+} // namespace
+
+// Weights of 64 MiB are written with a few MiB of memory, and the file is the
+// one that protobuf writes of the whole message.
+TEST(Export, LargeWeightsPassInPieces) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's own memory counts, too";
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "the sanitizer's own memory counts, too";
+#endif
+#endif
+  constexpr int64_t rows = 16 << 10;
+  constexpr uint64_t bytes = rows * 4096;
+  std::string original =
+      productFile("large.onnx", rows, std::string(bytes, '\1'));
+  std::string path = writeTemporary("pieces.onnx", "");
+  ExportOptions options;
+  options.metadata = {{"key", "value"}};
+  {
+    mlir::MLIRContext context;
+    auto model = importModel(original, {}, context);
+    ASSERT_TRUE(bool(model)) << takeErrorText(model.takeError()).text;
+    options.writeBack = model->writeBack;
+  }
+  Made weights(rows);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_DATA, &before), 0);
+  rlimit little = before;
+  little.rlim_cur = ownBytes() + bytes / 2;
+  ASSERT_EQ(setrlimit(RLIMIT_DATA, &little), 0);
+  llvm::Error error = exportModel(original, path, weights, options);
+  ASSERT_EQ(setrlimit(RLIMIT_DATA, &before), 0);
+  ASSERT_FALSE(bool(error)) << takeErrorText(std::move(error)).text;
+
+  onnx::ModelProto want = readProto(original);
+  for (size_t i = 0; i < 2; ++i) {
+    onnx::TensorProto &to =
+        *want.mutable_graph()->mutable_initializer(1 - int(i));
+    HostTensor value = llvm::cantFail(weights.read(i, 0, i ? 1 : rows * 1024));
+    to.clear_float_data();
+    to.set_raw_data(value.rawData(), size_t(value.sizeInBytes()));
+  }
+  onnx::StringStringEntryProto &entry = *want.add_metadata_props();
+  entry.set_key("key");
+  entry.set_value("value");
+  EXPECT_TRUE(textOfFile(path) == want.SerializeAsString());
+}
+
+// A model that would be larger than a file may be has its numbers beside it.
+TEST(Export, NumbersGoBesideTheFile) {
+  std::string original =
+      productFile("beside.onnx", 8, std::string(8 * 4096, '\1'));
+  std::string path = writeTemporary("outside.onnx", "");
+  Made weights(8);
+  ExportOptions options;
+  options.mostBytes = 8 << 10;
+  llvm::Error error = exportModel(original, path, weights, options);
+  ASSERT_FALSE(bool(error)) << takeErrorText(std::move(error)).text;
+  EXPECT_LT(textOfFile(path).size(), options.mostBytes);
+  EXPECT_EQ(textOfFile(path + ".data").size(), 8u * 4096);
+  mlir::MLIRContext context;
+  auto again = importModel(path, {}, context);
+  ASSERT_TRUE(bool(again)) << takeErrorText(again.takeError()).text;
+  HostTensor value = llvm::cantFail(weights.read(0, 0, 8 * 1024));
+  EXPECT_TRUE(again->weights.at("w").bitEqual(value.reshaped({8, 1024})));
+  // Back into one file, which has what was beside the other.
+  std::string whole = writeTemporary("inside.onnx", "");
+  TensorMap small;
+  small.set("b", HostTensor::of<float>({1}, {2}));
+  MapParts parts(small);
+  error = exportModel(path, whole, parts);
+  ASSERT_FALSE(bool(error)) << takeErrorText(std::move(error)).text;
+  auto inside = importModel(whole, {}, context);
+  ASSERT_TRUE(bool(inside)) << takeErrorText(inside.takeError()).text;
+  EXPECT_TRUE(inside->weights.at("w").bitEqual(value.reshaped({8, 1024})));
+  EXPECT_EQ(inside->weights.at("b").getDouble(0), 2);
 }

@@ -319,6 +319,51 @@ TEST_F(Images, HaveLabelsInTheOrderOfNames) {
                 float(ant.pixels[size_t((2 * 4 + i) * 3 + c)]) / 255.0f);
 }
 
+// A process that asks for its rows of a batch opens no other image: those may
+// be gone. Its samples are those that whole batches have there.
+TEST_F(Images, OfOtherRowsAreNotRead) {
+  putClasses();
+  ImageOptions options;
+  options.augment.flip = true;
+  auto listing = valueOf(ImageListing::read(file("d")));
+  auto source = open(file("d"), options, true);
+  Epoch whole = readEpoch(*source, 5, {1, 0}, 6);
+  ASSERT_EQ(whole.pixels.size(), 6u);
+  const RowRange rows = {2, 2};
+  auto readRows = [&](BatchSource &from) {
+    Epoch part;
+    std::vector<float> pixels(2 * 48);
+    part.labels.resize(2);
+    EXPECT_EQ(textOf(from.seek(5, {1, 0})), "");
+    int64_t count =
+        valueOf(from.nextRows(6, rows, {pixels.data(), part.labels.data()}));
+    EXPECT_EQ(count, 6); // of all rows
+    for (int64_t i = 0; i < 2; ++i)
+      part.pixels.emplace_back(pixels.begin() + i * 48,
+                               pixels.begin() + (i + 1) * 48);
+    return part;
+  };
+  Epoch want = {{whole.pixels[2], whole.pixels[3]},
+                {whole.labels[2], whole.labels[3]}};
+  EXPECT_EQ(readRows(*source), want);
+  ReadAheadSource ahead(open(file("d"), options, true));
+  // Images that can go without a change of these rows are those of others.
+  int64_t unread = 0;
+  for (const ImageListing::Entry &entry : listing.images) {
+    std::string path = file("d") + "/" + entry.path, aside = path + ".aside";
+    ASSERT_FALSE(llvm::sys::fs::rename(path, aside));
+    std::vector<float> pixels(2 * 48);
+    std::vector<int64_t> labels(2);
+    EXPECT_EQ(textOf(source->seek(5, {1, 0})), "");
+    auto count = source->nextRows(6, rows, {pixels.data(), labels.data()});
+    unread += bool(count);
+    llvm::consumeError(count.takeError());
+    ASSERT_FALSE(llvm::sys::fs::rename(aside, path));
+  }
+  EXPECT_EQ(unread, 4);
+  EXPECT_EQ(readRows(ahead), want);
+}
+
 TEST_F(Images, AreCutAndNormalized) {
   putClasses();
   ImageOptions options;

@@ -169,13 +169,14 @@ public:
   /// name.
   const std::map<std::string, int64_t> &tableRows() const { return rows; }
 
-  /// Writes parameters, running statistics and frozen weights: to FILE.onnx, the
-  /// model's file with new values, or FILE.safetensors; with `averaged`
+  /// Writes parameters, running statistics and frozen weights: to FILE.onnx,
+  /// the model's file with new values, or FILE.safetensors; with `averaged`
   /// parameters are their averages. A piece of a tensor is in memory at a time.
   /// Rank 0 writes; where ranks share weights, all of them must call this.
-  llvm::Error writeWeights(
-      const Session &session, const std::string &path, bool averaged = false,
-      const std::map<std::string, std::string> &metadata = {}) const;
+  llvm::Error
+  writeWeights(const Session &session, const std::string &path,
+               bool averaged = false,
+               const std::map<std::string, std::string> &metadata = {}) const;
 
   /// Gives a message that belongs to no node to the handler.
   void say(Message::Severity severity, const llvm::Twine &text) const;
@@ -194,6 +195,7 @@ private:
   llvm::Error runPlanning();
   llvm::Error settleTarget();
   llvm::Error judgeExport() const;
+  llvm::Error explainShare(llvm::Error error);
   void summarize();
   void summarizeProducts(mlir::func::FuncOp step);
   llvm::Error checkTrained();

@@ -58,8 +58,12 @@ class CKRT_EXPORT World {
 public:
   /// Returns the world that open() made; null: this process runs alone.
   static World *current();
-  /// Opens the engine and meets the other processes; "" or why it cannot.
-  static std::string open();
+  /// Opens the engine and meets the other processes; "" or why it cannot. With
+  /// a timeout of so many seconds, and what launching takes (kLaunchSeconds),
+  /// the process ends with exit code 20 where they are not met by then: MPI
+  /// itself waits for ever.
+  static std::string open(double timeout = 0);
+  static constexpr double kLaunchSeconds = 10;
   /// Meets them without MPI: their devices are connected by NCCL, whose id goes
   /// through a file (docs/cuda.md). `timeout` in seconds; 0: five minutes.
   static std::string openNccl(const std::string &file, int32_t rank,
@@ -132,7 +136,9 @@ private:
   };
   void abandon(const std::vector<Pending> &pending);
   bool exchange(const std::vector<Transfer> &list, std::string &error);
-  void pause(int64_t asked);
+  void pause(int64_t asked, double waited);
+  bool listen(double now);
+  int32_t findSilent(const std::vector<Pending> &pending, double now) const;
   int32_t findEnded(const std::vector<Pending> &pending) const;
   void leave();
 
@@ -146,7 +152,13 @@ private:
   bool broken = false;    ///< a peer did not answer, for another reason
   std::mutex mutex;       ///< of the engine
   std::unique_ptr<WorldThread> thread;
-  std::atomic<bool> waiting = false;  ///< for another rank
+  std::atomic<bool> waiting = false; ///< for another rank
+  /// What each rank told last: for whom it waits, and when that came.
+  struct Told {
+    int32_t waitsFor = -1;
+    double at = -1e9;
+  };
+  std::vector<Told> told;
   std::vector<PeerProcess> processes; ///< of all ranks
 };
 

@@ -44,6 +44,7 @@
 #include "ckopt/Base/DType.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -66,6 +67,16 @@ struct SourceField {
   std::vector<int64_t> shape; ///< of one sample, without the batch
   /// False: one constant for all samples, of this shape.
   bool batched = true;
+};
+
+/// Samples of a batch, counted from its first one.
+struct RowRange {
+  int64_t first = 0, count = 0;
+  bool operator==(const RowRange &) const = default;
+  /// Returns how many of them a batch of `samples` has.
+  int64_t within(int64_t samples) const {
+    return std::clamp(samples - first, int64_t(0), count);
+  }
 };
 
 class BatchSource {
@@ -91,6 +102,13 @@ public:
   /// than `count` only where the epoch ends.
   virtual llvm::Expected<int64_t> next(int64_t count,
                                        llvm::ArrayRef<void *> to) = 0;
+
+  /// Tells whether `nextRows` reads the samples alone that are asked for.
+  virtual bool readsRows() const { return false; }
+  /// Goes on by `count` samples as `next` does, and returns how many they were,
+  /// but writes those of `rows` alone: other processes read the others.
+  virtual llvm::Expected<int64_t> nextRows(int64_t count, RowRange rows,
+                                           llvm::ArrayRef<void *> to);
 
   /// Returns what the samples are: a resumed run must have the same text. The
   /// default is the name, and the number of samples where it is known.

@@ -97,7 +97,12 @@ public:
   bool canSeek() const override { return true; }
   llvm::Error seek(uint64_t seed, DataPosition place) override;
   llvm::Expected<int64_t> next(int64_t count,
-                               llvm::ArrayRef<void *> to) override;
+                               llvm::ArrayRef<void *> to) override {
+    return nextRows(count, {0, count}, to);
+  }
+  bool readsRows() const override { return true; }
+  llvm::Expected<int64_t> nextRows(int64_t count, RowRange rows,
+                                   llvm::ArrayRef<void *> to) override;
   std::string identity() const override;
   bool isChecked() const override { return true; }
   llvm::Expected<std::unique_ptr<BatchSource>> holdOut(double share,

@@ -31,6 +31,9 @@ public:
   llvm::Error seek(uint64_t seed, DataPosition place) override;
   llvm::Expected<int64_t> next(int64_t count,
                                llvm::ArrayRef<void *> to) override;
+  bool readsRows() const override { return source->readsRows(); }
+  llvm::Expected<int64_t> nextRows(int64_t count, RowRange rows,
+                                   llvm::ArrayRef<void *> to) override;
   std::string identity() const override { return source->identity(); }
   bool isChecked() const override { return source->isChecked(); }
   std::string nameSample(int64_t i) const override;
@@ -43,6 +46,17 @@ public:
 
 private:
   class Reader;
+  /// What is asked for at a time.
+  struct Part {
+    int64_t count = 0;
+    std::optional<RowRange> rows; ///< nothing: all
+    bool operator==(const Part &) const = default;
+    int64_t within(int64_t samples) const {
+      return rows ? rows->within(samples) : samples;
+    }
+  };
+  llvm::Expected<int64_t> next(const Part &part, llvm::ArrayRef<void *> to);
+
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<Reader> reader;
 };

@@ -36,8 +36,9 @@ constexpr uint64_t kRawData = 9; ///< of a tensor
 Kind kindOf(Kind kind, uint64_t number) {
   switch (kind) {
   case Kind::Model:
-    return number == 7 ? Kind::Graph : number == 25 ? Kind::Function
-                                                    : Kind::Other;
+    return number == 7    ? Kind::Graph
+           : number == 25 ? Kind::Function
+                          : Kind::Other;
   case Kind::Graph:
     return number == 1 ? Kind::Node : number == 5 ? Kind::Tensor : Kind::Other;
   case Kind::Function:
@@ -254,8 +255,7 @@ llvm::Expected<ModelStream> ModelStream::open(StringRef path) {
     return buffer.takeError();
   ModelStream result;
   Skeleton skeleton(result, *buffer);
-  if (llvm::Error error =
-          skeleton.copy((*buffer)->getBuffer(), Kind::Model))
+  if (llvm::Error error = skeleton.copy((*buffer)->getBuffer(), Kind::Model))
     return std::move(error);
   auto proto = parseModel(path, skeleton.result);
   if (!proto)

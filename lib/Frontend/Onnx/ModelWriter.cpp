@@ -94,9 +94,8 @@ llvm::Error Replacement::store(onnx::TensorProto &tensor, size_t number,
     elements *= extent;
   uint64_t bytes = uint64_t(elements * dtypeSize(stored));
   done[number] = true;
-  auto convert = [&weights = weights, number,
-                  stored](llvm::function_ref<llvm::Error(const HostTensor &)>
-                              take) {
+  auto convert = [&weights = weights, number, stored](
+                     llvm::function_ref<llvm::Error(const HostTensor &)> take) {
     return forEachPiece(
         weights, number,
         [&](const HostTensor &piece, int64_t begin) -> llvm::Error {
@@ -112,9 +111,8 @@ llvm::Error Replacement::store(onnx::TensorProto &tensor, size_t number,
   describe(tensor, stored, spec.shape);
   if (bytes >= ModelStream::kLarge) {
     stream.setNumbers(tensor, bytes, [convert](AtomicFile &file) {
-      return convert([&](const HostTensor &piece) {
-        return writeTensor(file, piece);
-      });
+      return convert(
+          [&](const HostTensor &piece) { return writeTensor(file, piece); });
     });
     return llvm::Error::success();
   }
@@ -154,8 +152,8 @@ llvm::Error Replacement::replaceInitializers(onnx::GraphProto &graph) {
       std::vector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
       if (llvm::Error error = checkShape(found->second, shape))
         return error;
-      if (llvm::Error error = store(tensor, found->second,
-                                    dtypeFromOnnx(tensor.data_type())))
+      if (llvm::Error error =
+              store(tensor, found->second, dtypeFromOnnx(tensor.data_type())))
         return error;
     } else if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
       if (llvm::Error error = storeInside(tensor))
@@ -359,10 +357,11 @@ llvm::Error onnx_frontend::exportModel(llvm::StringRef originalPath,
   }
 }
 
-llvm::Error onnx_frontend::exportModel(
-    llvm::StringRef originalPath, llvm::StringRef outPath,
-    const std::map<std::string, HostTensor> &weights,
-    const ExportOptions &options) {
+llvm::Error
+onnx_frontend::exportModel(llvm::StringRef originalPath,
+                           llvm::StringRef outPath,
+                           const std::map<std::string, HostTensor> &weights,
+                           const ExportOptions &options) {
   TensorMap tensors;
   for (const auto &[name, value] : weights)
     tensors.set(name, value);

@@ -46,8 +46,8 @@ WriteBack::WriteBack(llvm::StringRef path, const GraphEdits &given,
 
 bool WriteBack::isOf(llvm::StringRef path) const {
   llvm::sys::fs::file_status status;
-  return !llvm::sys::fs::status(path, status) &&
-         status.getUniqueID() == file && status.getSize() == bytes &&
+  return !llvm::sys::fs::status(path, status) && status.getUniqueID() == file &&
+         status.getSize() == bytes &&
          status.getLastModificationTime() == written;
 }
 
@@ -116,8 +116,7 @@ llvm::Error WriteBack::apply(onnx::GraphProto &graph) const {
     onnx::NodeProto *target =
         found == numbers.end() ? nullptr : graph.mutable_node(found->second);
     if (!target || target->op_type() != nodes.at(node).op)
-      return inputError("a function of the model holds " +
-                        nodes.at(node).text +
+      return inputError("a function of the model holds " + nodes.at(node).text +
                         ": its weights cannot be written back; save a "
                         "safetensors checkpoint instead");
     if (int(operand) < target->input_size())

@@ -36,13 +36,16 @@ struct MessageEngine {
   /// Whether the last messages say that a rank leaves; else its process's end
   /// does.
   bool saysFarewell;
-  /// Tells all others that this process runs; null: the engine has no way.
-  void (*beat)();
-  /// Whether another process told so since the last call.
-  bool (*heard)();
+  /// Tells all others what this process does: it waits for a rank, or works
+  /// (kWorks); null: the engine has no way.
+  void (*beat)(int32_t waitsFor);
+  /// Takes what another process told; false: nothing more has come.
+  bool (*heard)(int32_t &from, int32_t &waitsFor);
 };
 
-inline constexpr uint32_t kEngineVersion = 3;
+inline constexpr uint32_t kEngineVersion = 4;
+/// What a rank that waits for none tells the others.
+inline constexpr int32_t kWorks = -1;
 /// Why a message from a rank that closed its world does not come.
 inline constexpr const char kHasLeft[] =
     "has left the run; its own message says why, if it had a reason";

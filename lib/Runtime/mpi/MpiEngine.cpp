@@ -227,34 +227,33 @@ void finish() {
     MPI_Finalize();
 }
 
-void beat() {
-  static const char nothing = 0;
+void beat(int32_t waitsFor) {
   int ownRank = 0, ranks = 1;
   MPI_Comm_rank(world, &ownRank);
   MPI_Comm_size(world, &ranks);
+  // What is sent stays where it is, since nobody waits for its arrival.
+  static std::vector<int32_t> words;
+  for (int32_t word = int32_t(words.size()) - 1; word < ranks; ++word)
+    words.push_back(word);
+  const int32_t *told = &words[size_t(waitsFor + 1)];
   for (int peer = 0; peer < ranks; ++peer) {
     MPI_Request request = MPI_REQUEST_NULL;
-    if (peer != ownRank && MPI_Isend(&nothing, 1, MPI_BYTE, peer, kBeatTag,
+    if (peer != ownRank && MPI_Isend(told, 1, MPI_INT32_T, peer, kBeatTag,
                                      world, &request) == MPI_SUCCESS)
       MPI_Request_free(&request);
   }
 }
 
-bool heard() {
-  bool any = false;
-  char taken = 0;
+bool heard(int32_t &from, int32_t &waitsFor) {
   MPI_Status status;
-  for (int flag = 1; flag;) {
-    flag = 0;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, kBeatTag, world, &flag, &status) !=
-            MPI_SUCCESS ||
-        !flag)
-      break;
-    MPI_Recv(&taken, 1, MPI_BYTE, status.MPI_SOURCE, kBeatTag, world,
-             MPI_STATUS_IGNORE);
-    any = true;
-  }
-  return any;
+  int flag = 0;
+  if (MPI_Iprobe(MPI_ANY_SOURCE, kBeatTag, world, &flag, &status) !=
+          MPI_SUCCESS ||
+      !flag)
+    return false;
+  from = status.MPI_SOURCE;
+  return MPI_Recv(&waitsFor, 1, MPI_INT32_T, from, kBeatTag, world,
+                  MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
 } // namespace
