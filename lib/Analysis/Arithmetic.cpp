@@ -90,8 +90,10 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   if (isa<RankOp, CollectiveStartOp, CollectiveWaitOp>(op))
     return 0;
   Type element = getElementTypeOrSelf(op->getOperand(0));
-  if (element.isBF16() || element.isF16())
-    flops /= rates.halves;
+  bool half = element.isBF16() || element.isF16();
+  bool conv = isa<ConvOp, ConvInputGradOp, ConvWeightGradOp>(op);
+  if (half)
+    flops /= conv ? rates.convHalves : rates.halves;
   if (std::optional<RankGroup> group = groupOf(op))
     return meetingSeconds(op, *group, flops, rates);
   int64_t smallest = std::numeric_limits<int64_t>::max();

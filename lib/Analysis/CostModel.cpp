@@ -209,7 +209,7 @@ std::string CostUse::describe() const {
   return text;
 }
 
-KernelWork ckopt::kernelWork(Operation *callee, double halves) {
+KernelWork ckopt::kernelWork(Operation *callee, const MachineRates &machine) {
   // At one unit a second of one rate, and no limit by the others, seconds are
   // units of work.
   constexpr double none = std::numeric_limits<double>::infinity();
@@ -222,7 +222,8 @@ KernelWork ckopt::kernelWork(Operation *callee, double halves) {
       rates.*other.rate = none;
     rates.*named.rate = 1;
     rates.overhead = 0;
-    rates.halves = halves;
+    rates.halves = machine.halves;
+    rates.convHalves = machine.convHalves;
     work.*named.work = CostModel(rates).kernelSeconds(callee);
   }
   return work;

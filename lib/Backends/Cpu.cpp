@@ -297,7 +297,8 @@ private:
     llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
     traits.bf16Products = host.lookup("avx512bf16") || host.lookup("amx-bf16");
     if (traits.bf16Products)
-      traits.rates.halves = hasAmx() ? kAmxHalvesRate : kHalvesRate;
+      traits.rates.halves = traits.rates.convHalves =
+          hasAmx() ? kAmxHalvesRate : kHalvesRate;
     return traits;
   }
 

@@ -129,6 +129,10 @@ public:
     LibraryChoice choice;
     if (!options.libraryWorkspace)
       choice.reason = "libraries were not asked for";
+    else if (!options.ownBesideLibraries && isHalfConvolution(desc))
+      choice.reason = "which convolutions of " +
+                      std::string(runtime::dtypeName(desc.dtype)) +
+                      " cuDNN has is known on the device alone";
     else
       choice.reason =
           runtime::cudaLibraryRefuses(desc, options.libraryWorkspace);
@@ -144,6 +148,15 @@ public:
   emit(mlir::ModuleOp planned, const EmitOptions &options) const override;
 
 private:
+  static bool isHalfConvolution(const runtime::PrimitiveDesc &desc) {
+    using runtime::PrimitiveKind;
+    bool half =
+        desc.dtype == runtime::DType::F16 || desc.dtype == runtime::DType::BF16;
+    return half && (desc.kind == PrimitiveKind::ConvForward ||
+                    desc.kind == PrimitiveKind::ConvInputGrad ||
+                    desc.kind == PrimitiveKind::ConvWeightGrad);
+  }
+
   /// A library that may refuse gets no more than the call's tensors take, so
   /// that small steps stay small.
   static int64_t workspaceOf(const runtime::PrimitiveDesc &desc,

@@ -68,10 +68,12 @@ std::optional<Rounding> roundingOf(int compute) {
 }
 
 /// Checks the library's table of types: a product's three matrices have one
-/// type, which few types of sums and scalars go with.
+/// type, but for results of f32 from halves, and few types of sums and scalars
+/// go with it.
 bool supported(const Desc &desc, const Layout &a, const Layout &b,
                const Layout &d) {
-  if (a.type != b.type || a.type != d.type)
+  bool half = a.type == kLtTypeF16 || a.type == kLtTypeBF16;
+  if (a.type != b.type || (a.type != d.type && !(half && d.type == kLtTypeF32)))
     return false;
   switch (a.type) {
   case kLtTypeF64:
@@ -91,12 +93,12 @@ float take(float value, Rounding rounding) { return rounded(value, rounding); }
 float take(F16 value, Rounding) { return value.toFloat(); }
 float take(BF16 value, Rounding) { return value.toFloat(); }
 
-template <typename T>
+template <typename T, typename Result>
 void multiply(const Desc &desc, const Layout &a, const Layout &b,
               const Layout &d, const void *first, const void *second,
               void *result) {
   auto *x = static_cast<const T *>(first), *y = static_cast<const T *>(second);
-  auto *z = static_cast<T *>(result);
+  auto *z = static_cast<Result *>(result);
   Rounding rounding = roundingOf(desc.compute).value_or(Rounding::None);
   int64_t inner = desc.turn[0] ? a.rows : a.cols;
   for (int64_t batch = 0; batch < d.batch; ++batch)
@@ -109,21 +111,22 @@ void multiply(const Desc &desc, const Layout &a, const Layout &b,
           sum += take(x[batch * a.batchOffset + left], rounding) *
                  take(y[batch * b.batchOffset + right], rounding);
         }
-        z[batch * d.batchOffset + i + j * d.leading] = T(sum);
+        z[batch * d.batchOffset + i + j * d.leading] = Result(sum);
       }
 }
 
-/// Returns the loops for a type of matrices.
-auto multiplyOf(int type) {
+/// Returns the loops for types of operands and results.
+auto multiplyOf(int type, int result) {
+  bool wide = result == kLtTypeF32;
   switch (type) {
   case kLtTypeF64:
-    return multiply<double>;
+    return multiply<double, double>;
   case kLtTypeF16:
-    return multiply<F16>;
+    return wide ? multiply<F16, float> : multiply<F16, F16>;
   case kLtTypeBF16:
-    return multiply<BF16>;
+    return wide ? multiply<BF16, float> : multiply<BF16, BF16>;
   default:
-    return multiply<float>;
+    return multiply<float, float>;
   }
 }
 
@@ -309,7 +312,7 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
                       : *static_cast<const float *>(beta);
   if (scale != 1 || kept != 0 || !supported(product, left, right, result))
     return kUnsupported;
-  launch.body = [=, run = multiplyOf(left.type)] {
+  launch.body = [=, run = multiplyOf(left.type, result.type)] {
     run(product, left, right, result, a, b, d);
   };
   return machine.enqueue(stream, std::move(launch)) ? kInvalid : 0;

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A stand-in for cuDNN that runs convolutions of f32 and f64 with any strides
-// in plain loops: forward, gradient of the input, gradient of the weights. Of
-// the algorithms that it lists, the first is not deterministic and the second
-// needs too much workspace; where TF32 is allowed, another one rounds operands
-// to halves, and the last one to TF32.
+// A stand-in for cuDNN that runs convolutions of f32, f64 and halves (with sums
+// of f32) with any strides in plain loops: forward, gradient of the input,
+// gradient of the weights. Of the algorithms that it lists, the first is not
+// deterministic and the second needs too much workspace; where TF32 is allowed,
+// another one rounds operands to halves, and the last one to TF32.
 //
 //===----------------------------------------------------------------------===//
 #include "../Runtime/cuda/Cudnn.h"
@@ -138,6 +138,8 @@ float operand(const Conv &conv, float value) {
                  conv.math == kDnnFmaMath ? Rounding::None : Rounding::TF32);
 }
 double operand(const Conv &, double value) { return value; }
+float operand(const Conv &, F16 value) { return value.toFloat(); }
+float operand(const Conv &, BF16 value) { return value.toFloat(); }
 
 int workspaceOf(int algorithm, size_t *bytes) {
   if (Machine::get().refuses("cudnn", /*counts=*/false))
@@ -162,6 +164,7 @@ int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
   if (machine.enter(name, ""))
     return kFailed;
   int type = x.type;
+  bool half = type == kDnnHalf || type == kDnnBFloat16;
   if (!sameOrder(x, w)) {
     machine.violation("mixes orders of activations and weights");
     return kUnsupported;
@@ -169,8 +172,8 @@ int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
   // Where TF32 is allowed, the algorithm is listed for that math only.
   if (algorithm != kAlgorithm || bytes < kConvWorkspace ||
       (conv.math != kDnnFmaMath && conv.math != kDnnTensorMath) ||
-      (type != kDnnFloat && type != kDnnDouble) || conv.compute != type ||
-      w.type != type || !current ||
+      (type != kDnnFloat && type != kDnnDouble && !half) ||
+      conv.compute != (half ? kDnnFloat : type) || w.type != type || !current ||
       !machine.deviceBlock(reinterpret_cast<uint64_t>(workspace), bytes)) {
     machine.violation("a convolution by an algorithm or a math type that was "
                       "not offered, or with a workspace that is none");
@@ -202,12 +205,15 @@ void convolve(const Tensor &x, const Filter &w, const Conv &conv,
   int64_t all = 1;
   for (int size : *sizes[roles.sum])
     all *= size;
-  std::fill(to, to + all, T(0)); // tensors are dense
+  using Sum = decltype(operand(conv, T()));
+  std::vector<Sum> sums(size_t(all), Sum(0)); // tensors are dense
   forEachProduct(x, w, conv, y, [&](int64_t i, int64_t k, int64_t o) {
     int64_t at[3] = {i, k, o};
-    to[at[roles.sum]] += operand(conv, from[at[roles.first]]) *
-                         operand(conv, by[at[roles.second]]);
+    sums[size_t(at[roles.sum])] += operand(conv, from[at[roles.first]]) *
+                                   operand(conv, by[at[roles.second]]);
   });
+  for (size_t i = 0; i < sums.size(); ++i)
+    to[i] = T(sums[i]);
 }
 
 std::function<void()> bodyOf(void *xDesc, void *wDesc, void *convDesc,
@@ -216,7 +222,10 @@ std::function<void()> bodyOf(void *xDesc, void *wDesc, void *convDesc,
   Tensor x = *static_cast<Tensor *>(xDesc), y = *static_cast<Tensor *>(yDesc);
   Filter w = *static_cast<Filter *>(wDesc);
   Conv conv = *static_cast<Conv *>(convDesc);
-  auto run = x.type == kDnnDouble ? convolve<double> : convolve<float>;
+  auto run = x.type == kDnnDouble     ? convolve<double>
+             : x.type == kDnnHalf     ? convolve<F16>
+             : x.type == kDnnBFloat16 ? convolve<BF16>
+                                      : convolve<float>;
   return [=] { run(x, w, conv, y, roles, first, second, result); };
 }
 
@@ -282,7 +291,9 @@ STANDIN int cudnnTransformTensor(void *, const void *, void *fromDesc,
         i += int64_t(index[d]) * source.strides[d];
         o += int64_t(index[d]) * target.strides[d];
       }
-      size_t bytes = source.type == kDnnDouble ? 8 : 4;
+      size_t bytes = source.type == kDnnDouble  ? 8
+                     : source.type == kDnnFloat ? 4
+                                                : 2;
       std::memcpy(static_cast<char *>(to) + size_t(o) * bytes,
                   static_cast<const char *>(from) + size_t(i) * bytes, bytes);
     } while (next(index, source.sizes));

@@ -34,7 +34,7 @@ Calibration ckopt::calibrate(const Compilation &compilation,
       continue;
     auto [entry, isNew] = kernels.insert({callee, {}});
     if (isNew)
-      entry->second = {kernelWork(callee, result.builtIn.halves), 0, 0};
+      entry->second = {kernelWork(callee, result.builtIn), 0, 0};
     ++entry->second.calls;
     entry->second.seconds += time;
     result.measured += time;

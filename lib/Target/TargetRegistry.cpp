@@ -129,6 +129,7 @@ static constexpr std::pair<const char *, double MachineRates::*> kWritten[] = {
     {"conv", &MachineRates::conv},
     {"depthwise_conv", &MachineRates::depthwiseConv},
     {"halves", &MachineRates::halves},
+    {"conv_halves", &MachineRates::convHalves},
     {"vector", &MachineRates::vector},
     {"overhead", &MachineRates::overhead},
     {"cache_bandwidth", &MachineRates::cacheBandwidth},

@@ -60,7 +60,7 @@ wait $reader
 told all '^All checks passed'
 told all '^2 of 2 networks have the same gradients to the bit'
 told all '^\| lenet \| yes \| [0-9.]+e-[0-9]+ \|$'
-[ "$(grep -Ec '^\| (mlp|lenet) \| (tf32|bf16) \| ([0-9.e-]+) \| \3 \([0-9.e-]+ to [0-9.e-]+\) \| [0-9.e-]+ \|$' all/report.md)" -eq 4 ] ||
+[ "$(grep -Ec '^\| (mlp|lenet) \| (tf32|bf16|stored-bf16) \| ([0-9.e-]+) \| \3 \([0-9.e-]+ to [0-9.e-]+\) \| [0-9.e-]+ \|$' all/report.md)" -eq 6 ] ||
   { cat all/report.md; fail "no rows for rounded operands"; }
 told all '^\| lenet \| gradients \| [0-9]+, [0-9]+, [0-9]+, [0-9]+ \| yes \| yes \|$'
 told all '^\| lenet \| training \| [0-9]+, [0-9]+, [0-9]+, [0-9]+ \| yes \| yes \|$'
@@ -77,7 +77,7 @@ cmp -s before all/results.jsonl || fail "a second visit does something again"
 # --- large networks, on a small one ---------------------------------------------
 toy=$there/steps/toy
 mkdir -p "$toy"/{none,auto,variants}
-for kind in 0:0 1:1 min:3 tf32:0 bf16:0; do
+for kind in 0:0 1:1 min:3 tf32:0 bf16:0 stored-bf16:0; do
   cp -r "$there"/steps/lenet/training/${kind#*:} "$toy"/none/${kind%:*}
   cp "$there"/steps/lenet/training/${kind#*:}.so "$toy"/none/${kind%:*}.so
 done
@@ -94,7 +94,7 @@ compile_toy variants/tile128 --cuda-libs=none --matmul-precision=tf32 --cuda-con
 compile_toy variants/stages1 --cuda-libs=none --matmul-precision=tf32 --cuda-contractions=stages=1
 echo "large toy x target 6 -1:1 0:10" >"$there"/cases
 with="CKOPT_STANDIN_SLOW=200 CKOPT_STANDIN_REFUSE=cudnn:1" visit large 0 --steps=3
-[ "$(grep -Ec '^\| toy \| ckopt, .* --cuda-libs=(none|auto) \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ MiB \|' large/report.md)" -eq 7 ] ||
+[ "$(grep -Ec '^\| toy \| ckopt, .* --cuda-libs=(none|auto) \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ MiB \|' large/report.md)" -eq 8 ] ||
   { cat large/report.md; fail "no rows for a large network"; }
 # What a library refused, what it took, and what other tiles would give.
 told large '^\| cudnn \| 120400 \|$'

@@ -54,7 +54,7 @@ def rounded(results):
                          r.get("largest", "")])
     if not rows:
         return []
-    return (["## Rounded operands (--matmul-precision): gradients against PyTorch in f64", ""] +
+    return (["## Rounded operands (--matmul-precision) and tensors (stored-: --precision): gradients against PyTorch in f64", ""] +
             table(["network", "operands", "error of all gradients together", "of the same kernels as CPU code (bounds from it)",
                    "largest error of a tensor"], rows))
 

@@ -438,8 +438,8 @@ class Checks:
             yield from self.inventory()
             yield from self.golden_once(lambda network: network in FIRST)
             yield from self.golden_once(lambda network: network not in FIRST)
-            yield from self.large("none", ["tf32", "0", "bf16"])
-            yield from self.large("auto", ["tf32", "0"])
+            yield from self.large("none", ["tf32", "stored-bf16", "0", "bf16"])
+            yield from self.large("auto", ["tf32", "stored-bf16", "0"])
             yield from self.torch_first()
             yield from self.variants()
         elif name == "B":

@@ -82,7 +82,7 @@ TEST(RateFit, CountsProductsOfHalvesAtTheirRate) {
   ASSERT_TRUE(test.module);
   MachineRates rates;
   rates.halves = 2;
-  KernelWork work = kernelWork(test.function("kernel"), rates.halves);
+  KernelWork work = kernelWork(test.function("kernel"), rates);
   EXPECT_GT(work.matmul, 0);
   EXPECT_NEAR(kernelWork(test.function("kernel")).matmul / work.matmul, 2,
               1e-9);

@@ -17,20 +17,24 @@ using namespace ckopt::test;
 
 namespace {
 
-CompileOptions stepOptions(const GoldenModel &model) {
+CompileOptions stepOptions(const GoldenModel &model,
+                           const std::string &precision = "f32") {
   CompileOptions options =
       trainingOptions(goldenPath(model.name, "model.onnx"), model.loss);
   options.step.remat.search.effort = 0; // any plan will do
+  options.step.precision = precision;
   return options;
 }
 
-class CudaAssembly : public testing::TestWithParam<GoldenModel> {};
+class CudaAssembly
+    : public testing::TestWithParam<std::tuple<GoldenModel, const char *>> {};
 
 TEST_P(CudaAssembly, NeedsNoSpillsAndNoStack) {
   auto ptxas = findPtxas();
   if (!ptxas)
     GTEST_SKIP() << "ptxas is NOT installed: PTX was not assembled";
-  CudaStep step = get(compileForCuda(stepOptions(GetParam())));
+  auto [model, precision] = GetParam();
+  CudaStep step = get(compileForCuda(stepOptions(model, precision)));
   ASSERT_TRUE(step.compilation);
   const LoweredDeviceStep &device = step.code().step;
   PtxModule least = get(emitPtx(*device.blockForm, {80, false}));
@@ -47,8 +51,13 @@ TEST_P(CudaAssembly, NeedsNoSpillsAndNoStack) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CudaAssembly, testing::ValuesIn(goldenModels()),
-                         [](const auto &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, CudaAssembly,
+                         testing::Combine(testing::ValuesIn(goldenModels()),
+                                          testing::Values("f32", "bf16")),
+                         [](const auto &info) {
+                           return std::get<0>(info.param).name + "_" +
+                                  std::get<1>(info.param);
+                         });
 
 TEST(CudaCode, TheEnvironmentDecidesNothing) {
   const char *given = std::getenv("CUDA_HOME");

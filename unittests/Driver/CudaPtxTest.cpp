@@ -52,14 +52,14 @@ Outcome trainBoth(CompileOptions options, int64_t steps) {
 }
 
 void expectLossesOfCpu(CompileOptions options, const Outcome &device,
-                       int64_t steps) {
+                       int64_t steps, double tolerance = 1e-4) {
   Loaded loaded = get(load(std::move(options)));
   ASSERT_TRUE(loaded.session);
   Outcome cpu;
   train(*loaded.session, steps, cpu);
   ASSERT_EQ(device.losses.size(), cpu.losses.size());
   for (size_t i = 0; i < cpu.losses.size(); ++i)
-    EXPECT_NEAR(device.losses[i], cpu.losses[i], 1e-4 * cpu.losses[i]);
+    EXPECT_NEAR(device.losses[i], cpu.losses[i], tolerance * cpu.losses[i]);
 }
 
 class CudaPtx : public testing::TestWithParam<GoldenModel> {};
@@ -77,6 +77,21 @@ INSTANTIATE_TEST_SUITE_P(All, CudaPtx, testing::ValuesIn(goldenModels()),
 
 // Masks are made of 64-bit products and shifts, which PTX has other
 // instructions for.
+/// Tensors stored in bf16: fragments of pairs as they lie in memory, accesses
+/// of eight elements at once.
+TEST(CudaPtxStored, GivesTheBitsOfTheBlockForm) {
+  for (const GoldenModel &model : goldenModels()) {
+    if (model.name != "mlp" && model.name != "gpt" && model.name != "lenet")
+      continue;
+    SCOPED_TRACE(model.name);
+    CompileOptions options =
+        stepOptions(goldenPath(model.name, "model.onnx"), model.loss);
+    options.step.precision = "bf16";
+    Outcome device = trainBoth(options, /*steps=*/2);
+    expectLossesOfCpu(options, device, /*steps=*/2, 1e-2);
+  }
+}
+
 TEST(CudaPtxDropout, DropsWhatTheCpuDrops) {
   CompileOptions options =
       stepOptions(dataPath("models/byte_gpt.onnx"), "cross_entropy");

@@ -95,9 +95,9 @@ private:
 };
 
 /// Returns what the estimate of a kernel (a function) counts. Products of
-/// halves count as the products of f32 that take as long: `halves` is their
-/// rate over that of f32 (MachineRates).
-KernelWork kernelWork(mlir::Operation *callee, double halves = 1);
+/// halves count as the products of f32 that take as long, by the proportion of
+/// their rates in `rates`.
+KernelWork kernelWork(mlir::Operation *callee, const MachineRates &rates = {});
 
 /// Sets `cost` on every kernel call of the function that has none, or whose
 /// cost an attribute or profile gives.

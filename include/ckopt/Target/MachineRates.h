@@ -16,7 +16,8 @@ struct MachineRates {
   double matmul = 280e9;       ///< flops a second, large f32 products
   double conv = 230e9;         ///< channels-last f32, dense
   double depthwiseConv = 40e9; ///< groups = channels
-  double halves = 1;           ///< times the above, products of bf16 and f16
+  double halves = 1;           ///< times matmul, products of bf16 and f16
+  double convHalves = 1;       ///< times conv
   double vector = 60e9;        ///< simple vector operations
   double overhead = 2e-6;      ///< seconds to start a kernel
   /// Bytes a second of a kernel that touches no more than `cacheBytes`, which

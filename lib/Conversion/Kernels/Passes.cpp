@@ -92,7 +92,7 @@ double productTime(const KernelCode &code, const MachineRates &rates) {
   bool isMatMul = code.primitive.kind == runtime::PrimitiveKind::MatMul;
   double rate = isMatMul ? rates.matmul : rates.conv;
   if (code.primitive.dtype == DType::F16 || code.primitive.dtype == DType::BF16)
-    rate *= rates.halves;
+    rate *= isMatMul ? rates.halves : rates.convHalves;
   for (const ContractionShape &shape : code.shapes) {
     if (shape.blocks == 0)
       continue;

@@ -116,7 +116,8 @@ public:
            const Product &product, const Room &room)
       : lt(lt), handle(handle), product(product), workspace(room.workspace),
         arenaAlignment(room.alignment), isF64(desc.dtype == DType::F64),
-        elementBytes(dtypeSize(desc.dtype)) {}
+        types{desc.dtype, desc.dtype,
+              desc.wideResult ? DType::F32 : desc.dtype} {}
   ~LtKernel() override;
   /// Makes the descriptors; returns the library's status.
   int describe(const PrimitiveDesc &primitive);
@@ -127,15 +128,19 @@ public:
                std::string &error) override;
 
 private:
-  int describe(const Operand &operand, DType dtype, void *&layout, int64_t &op);
+  int describe(const Operand &operand, void *&layout, int64_t &op);
   int64_t alignment() const;
+  /// Returns the bytes from one matrix of an outer batch to the next.
+  int64_t stepOf(const Operand &o) const {
+    return o.batch[0] * dtypeSize(types[o.argument]);
+  }
 
   const LtEntries &lt;
   void *handle;
   Product product;
   int64_t workspace, arenaAlignment;
   bool isF64;
-  int64_t elementBytes;
+  DType types[3]; ///< of a, b and c
   void *desc = nullptr, *layouts[3] = {nullptr, nullptr, nullptr};
   LtAlgorithm algorithm = {};
 };
@@ -169,15 +174,14 @@ LtKernel::~LtKernel() {
     (void)lt.descDestroy(desc);
 }
 
-int LtKernel::describe(const Operand &o, DType dtype, void *&layout,
-                       int64_t &op) {
+int LtKernel::describe(const Operand &o, void *&layout, int64_t &op) {
   bool plain = o.plain();
   op = plain ? 0 : 1;
   int64_t rows = plain ? o.rows : o.cols, cols = plain ? o.cols : o.rows;
   int64_t leading = std::max(plain ? o.colStride : o.rowStride, rows);
-  int status =
-      lt.layoutCreate(&layout, typeOf(dtype), static_cast<uint64_t>(rows),
-                      static_cast<uint64_t>(cols), leading);
+  int status = lt.layoutCreate(&layout, typeOf(types[o.argument]),
+                               static_cast<uint64_t>(rows),
+                               static_cast<uint64_t>(cols), leading);
   auto count = static_cast<int32_t>(product.inner);
   int64_t offset = o.batch[1];
   if (status == 0 && count > 1)
@@ -195,7 +199,7 @@ int LtKernel::describe(const PrimitiveDesc &primitive) {
                                 &product.result};
   for (int i = 0; i < 3 && status == 0; ++i) {
     int64_t op = 0;
-    status = describe(*operands[i], primitive.dtype, layouts[i], op);
+    status = describe(*operands[i], layouts[i], op);
     auto value = static_cast<int32_t>(op);
     if (status == 0 && i < 2)
       status = lt.descSet(desc, i == 0 ? kLtDescTransA : kLtDescTransB, &value,
@@ -208,7 +212,7 @@ int64_t LtKernel::alignment() const {
   int64_t bits = arenaAlignment; // of all three, before steps over a batch
   if (product.outer > 1)
     for (const Operand *o : {&product.first, &product.second, &product.result})
-      bits |= o->batch[0] * elementBytes;
+      bits |= stepOf(*o);
   return bits & -bits;
 }
 
@@ -263,8 +267,7 @@ bool LtKernel::enqueue(const Places &places, Stream stream,
   for (int64_t i = 0; i < product.outer; ++i) {
     auto at = [&](const Operand &o) {
       return reinterpret_cast<void *>(
-          places.args[o.argument] +
-          static_cast<DevicePointer>(i * o.batch[0] * elementBytes));
+          places.args[o.argument] + static_cast<DevicePointer>(i * stepOf(o)));
     };
     void *result = at(product.result);
     int status = lt.matmul(handle, desc, alpha, at(product.first), layouts[0],

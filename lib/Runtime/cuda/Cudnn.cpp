@@ -9,9 +9,10 @@
 // gradient). The heuristics list algorithms in the library's own order; the
 // first that is deterministic and fits into the rest of the workspace is taken.
 // Padding that differs at both ends is refused, because cuDNN's descriptor has
-// one number a dimension. cuDNN may round f32 to TF32 and to no other type. It
-// is not used for halves: which of their convolutions it supports depends on
-// algorithm, order and device.
+// one number a dimension. cuDNN may round f32 to TF32 and to no other type.
+// Tensors of halves may use tensor cores, with sums in f32; which of their
+// convolutions cuDNN supports depends on algorithm, order and device, so it is
+// asked for them only where our own kernels may take their place.
 //
 //===----------------------------------------------------------------------===//
 #include "Cudnn.h"
@@ -33,7 +34,20 @@ namespace {
 constexpr int kNotSupported = 3000, kBadParameter = 2000;
 
 int typeOf(DType dtype) {
-  return dtype == DType::F64 ? kDnnDouble : kDnnFloat; // no halves: see above
+  switch (dtype) {
+  case DType::F64:
+    return kDnnDouble;
+  case DType::F16:
+    return kDnnHalf;
+  case DType::BF16:
+    return kDnnBFloat16;
+  default:
+    return kDnnFloat;
+  }
+}
+
+bool isHalf(const PrimitiveDesc &desc) {
+  return desc.dtype == DType::F16 || desc.dtype == DType::BF16;
 }
 
 /// Returns the bytes of the copy of the weights, in units of 256; 0 if both
@@ -83,8 +97,10 @@ private:
   int setOrders(bool &fits);
   int setConvolution(bool &fits);
   int workspaceOf(int candidate, size_t &bytes);
-  /// Returns whether convolutions of f32 may run on tensor cores, as TF32.
-  bool isTF32() const { return desc.precision == ProductPrecision::TF32; }
+  /// Returns whether it may run on tensor cores: halves, or f32 as TF32.
+  bool onTensorCores() const {
+    return desc.precision == ProductPrecision::TF32 || isHalf(desc);
+  }
   /// Returns the number of spatial dimensions as the library counts them: at
   /// least two.
   int64_t spatial() const { return std::max<int64_t>(desc.conv.rank, 2); }
@@ -215,8 +231,8 @@ int DnnKernel::setConvolution(bool &fits) {
   if (!fits)
     return kBadParameter;
   int compute = desc.dtype == DType::F64 ? kDnnDouble : kDnnFloat;
-  if (isTF32())
-    math = kDnnDefaultMath;
+  if (onTensorCores())
+    math = isHalf(desc) ? kDnnTensorMath : kDnnDefaultMath;
   int status = dnn.convSet(conv, static_cast<int>(pads.size()), pads.data(),
                            strides.data(), dilations.data(),
                            kDnnCrossCorrelation, compute);
@@ -310,18 +326,18 @@ static int numberIn(const std::string &text) {
 int DnnKernel::restore(const std::string &wanted) {
   size_t comma = wanted.find(',');
   int number = numberIn(wanted.substr(0, comma)), wantedMath = math;
-  if (isTF32() != (comma != std::string::npos) || number < 0)
+  if (onTensorCores() != (comma != std::string::npos) || number < 0)
     return kBadParameter;
-  if (isTF32())
+  if (onTensorCores())
     wantedMath = numberIn(wanted.substr(comma + 1));
-  return isTF32() && !roundsToTF32AtMost(wantedMath)
+  return onTensorCores() && !roundsToTF32AtMost(wantedMath)
              ? kBadParameter
              : restore(number, wantedMath);
 }
 
 std::string DnnKernel::chosen() const {
   return std::to_string(algorithm) +
-         (isTF32() ? "," + std::to_string(math) : "");
+         (onTensorCores() ? "," + std::to_string(math) : "");
 }
 
 int DnnKernel::choose() {
@@ -342,11 +358,12 @@ int DnnKernel::choose() {
     const DnnResult &result = results[i];
     if (result.status != 0 || result.determinism != kDnnDeterministic)
       continue;
-    // With TF32, only accept an algorithm with a math that allows no other
-    // rounding.
-    if (isTF32() && !roundsToTF32AtMost(result.mathType))
+    // On tensor cores, only accept an algorithm with a math that allows no
+    // rounding but to TF32.
+    if (onTensorCores() && !roundsToTF32AtMost(result.mathType))
       continue;
-    if (restore(result.algorithm, isTF32() ? result.mathType : math) == 0)
+    if (restore(result.algorithm, onTensorCores() ? result.mathType : math) ==
+        0)
       return 0;
   }
   return kNotSupported;
@@ -425,9 +442,6 @@ bool Cudnn::open(std::string &error) {
 
 std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc) {
   const ConvDesc &c = desc.conv;
-  if (desc.dtype == DType::F16 || desc.dtype == DType::BF16)
-    return "which convolutions of " + std::string(dtypeName(desc.dtype)) +
-           " cuDNN has is known on the device alone";
   if (desc.precision == ProductPrecision::BF16 ||
       desc.precision == ProductPrecision::F16)
     return "cuDNN does not round operands of f32 to " +

@@ -29,6 +29,8 @@ struct DnnResult {
 enum DnnNumber : int {
   kDnnFloat = 0,
   kDnnDouble = 1,
+  kDnnHalf = 2,
+  kDnnBFloat16 = 9,
   kDnnNchw = 0,
   kDnnNhwc = 1,
   kDnnDefaultMath = 0, ///< f32 as f32 or TF32

@@ -80,7 +80,7 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
            std::string(dtypeName(desc.dtype));
   if (pieceCount(desc.precision) > 1)
     return describe(desc) + ": products of pieces are for CPUs";
-  if (desc.wideResult)
+  if (desc.wideResult && desc.kind != PrimitiveKind::MatMul)
     return describe(desc) + ": results of another type are ckopt's own";
   if (desc.accumulate)
     return describe(desc) + ": sums of products are for CPUs";

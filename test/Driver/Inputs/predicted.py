@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """predicted.py MODEL BATCH SHARE PRECISION=MS...: the time that ckopt plan
 predicts for a step on an H100 is within this share of the milliseconds, and
-other devices come in the order of their rates."""
+other devices come in the order of their rates. PRECISION is that of products of
+f32, or stored-bf16."""
 
 import json
 import subprocess
@@ -11,10 +12,14 @@ import tempfile
 model, batch, share = sys.argv[1], sys.argv[2], float(sys.argv[3])
 
 
+def precision_flag(precision):
+    return "--precision=bf16" if precision == "stored-bf16" else "--matmul-precision=" + precision
+
+
 def predicted(precision, device):
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         subprocess.run(["ckopt", "plan", model, "--loss=cross_entropy", "--optimizer=sgd", "--momentum=0.9", "--init=auto",
-                        "--batch=" + batch, "--target=cuda", "--sm=90", "--matmul-precision=" + precision, "--device-rates=" + device,
+                        "--batch=" + batch, "--target=cuda", "--sm=90", precision_flag(precision), "--device-rates=" + device,
                         "--quiet", "--report=" + report.name], check=True, stdout=subprocess.DEVNULL)
         return 1e3 * json.load(open(report.name))["plan"]["seconds"]
 

@@ -10,9 +10,34 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
+/// Returns whether a thread of a GPU that takes as many elements as 16 bytes
+/// hold of f16 or bf16 moves no more at once: all tensors that count (those
+/// that are not broadcast) are halves or masks, and their rows are multiples.
+static bool movesHalves(func::FuncOp kernel, int64_t lanes) {
+  auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);
+  if (!kind || (kind.getValue() != "elementwise" && kind.getValue() != "row"))
+    return false;
+  SmallVector<RankedTensorType> tensors;
+  int64_t most = 0;
+  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(),
+                                            kernel.getResultTypes())) {
+    tensors.push_back(cast<RankedTensorType>(type));
+    most = std::max(most, tensors.back().getNumElements());
+  }
+  return llvm::all_of(tensors, [&](RankedTensorType tensor) {
+    if (tensor.getNumElements() <= most / 8)
+      return true;
+    Type element = tensor.getElementType();
+    return (element.isF16() || element.isBF16() || element.isInteger(1)) &&
+           tensor.getRank() > 0 &&
+           tensor.getDimSize(getPhysicalOrder(tensor).back()) % lanes == 0;
+  });
+}
+
 /// Returns the lanes for the widest float in the computation; integers do not
 /// count, since indices and labels are often i64 beside f32 data.
-static unsigned lanesOf(func::FuncOp kernel, unsigned vectorBits) {
+static unsigned lanesOf(func::FuncOp kernel, const CodegenOptions &options) {
+  unsigned vectorBits = unsigned(options.vectorBits);
   bool wide = false, narrow = false;
   auto look = [&](Type type) {
     Type element = getElementTypeOrSelf(type);
@@ -30,6 +55,9 @@ static unsigned lanesOf(func::FuncOp kernel, unsigned vectorBits) {
       look(type);
   });
   unsigned bits = wide || !narrow ? 64 : 32;
+  if (bits == 32 && options.target->traits.form == StageForm::Blocks &&
+      movesHalves(kernel, vectorBits / 16))
+    bits = 16;
   return std::max(1u, vectorBits / bits);
 }
 
@@ -38,7 +66,7 @@ GeneratedKernel::GeneratedKernel(func::FuncOp kernel,
     : kernel(kernel),
       terminator(cast<func::ReturnOp>(kernel.front().getTerminator())),
       options(options), ctx(kernel.getContext()),
-      lanes(lanesOf(kernel, options.vectorBits)) {}
+      lanes(lanesOf(kernel, options)) {}
 
 GeneratedKernel::~GeneratedKernel() = default;
 
