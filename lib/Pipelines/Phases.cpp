@@ -250,16 +250,15 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                       if (remat.overlap)
                         passes.addPass(createOverlapPass(options.remat.costs));
                     }});
-  phases.push_back(
-      {"plan-memory", "one arena, an offset for every value",
-       [&target](OpPassManager &passes) {
-         passes.addPass(createPlanMemoryPass());
-         if (target.traits.joinsUpdates) {
-           JoinUpdatesPassOptions join;
-           join.mostTensors = target.traits.limits.tensors;
-           passes.addPass(createJoinUpdatesPass(join));
-         }
-       }});
+  phases.push_back({"plan-memory", "one arena, an offset for every value",
+                    [&target](OpPassManager &passes) {
+                      passes.addPass(createPlanMemoryPass());
+                      if (target.traits.joinsUpdates) {
+                        JoinUpdatesPassOptions join;
+                        join.mostTensors = target.traits.limits.tensors;
+                        passes.addPass(createJoinUpdatesPass(join));
+                      }
+                    }});
   return phases;
 }
 

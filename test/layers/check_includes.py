@@ -103,7 +103,7 @@ ROOMS = {
     "Portfolio": (
         ["Check", "Model", "Packing", "Bounds", "Construct", "Exact", "ExactOrder", "Improve"],
         [],
-        ["Solve"],
+        ["MessagePlanner", "Solve"],
     ),
     "Policy": (["Check", "Model", "Packing", "Portfolio"], [], ["Policy"]),
     "Formats": (

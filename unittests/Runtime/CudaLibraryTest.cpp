@@ -141,8 +141,8 @@ static PrimitiveDesc smallConvolution() {
   return desc;
 }
 
-// f64 behaves like f32; support for halves depends on the device, so they are
-// not left to the library.
+// f64 behaves like f32; which convolutions of halves there are depends on the
+// device, so the call itself is no reason to refuse them before one is seen.
 TEST_F(CudaLibrary, ConvolutionsOfOtherTypes) {
   PrimitiveDesc desc = smallConvolution();
   for (PrimitiveKind kind :
@@ -157,9 +157,7 @@ TEST_F(CudaLibrary, ConvolutionsOfOtherTypes) {
     }
     for (DType half : {DType::F16, DType::BF16}) {
       desc.dtype = half;
-      EXPECT_EQ(cudaLibraryRefuses(desc),
-                "which convolutions of " + std::string(dtypeName(half)) +
-                    " cuDNN has is known on the device alone");
+      EXPECT_EQ(cudaLibraryRefuses(desc), "");
     }
   }
 }
