@@ -168,6 +168,7 @@ private:
     traits.limits.joined = 500;
     traits.limits.blocks = (int64_t(1) << 31) - 1;
     traits.ownContractions = true;
+    traits.joinsUpdates = true;
     traits.leastAttentionKeys = kLeastCudaKeys;
     traits.mostAttentionColumns = kMostCudaColumns;
     traits.halfProducts = true;

@@ -252,7 +252,14 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                     }});
   phases.push_back(
       {"plan-memory", "one arena, an offset for every value",
-       [](OpPassManager &passes) { passes.addPass(createPlanMemoryPass()); }});
+       [&target](OpPassManager &passes) {
+         passes.addPass(createPlanMemoryPass());
+         if (target.traits.joinsUpdates) {
+           JoinUpdatesPassOptions join;
+           join.mostTensors = target.traits.limits.tensors;
+           passes.addPass(createJoinUpdatesPass(join));
+         }
+       }});
   return phases;
 }
 

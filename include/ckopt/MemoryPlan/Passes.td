@@ -36,4 +36,18 @@ def VerifyArenaPass : Pass<"verify-arena", "mlir::ModuleOp"> {
   }];
 }
 
+def JoinUpdatesPass : Pass<"join-updates", "mlir::ModuleOp"> {
+  let summary = "Makes one call of updates of several parameters, for targets whose launches cost much";
+  let description = [{
+    Runs after `plan-memory`. Updates of the same form (any shapes) wait for each
+    other as long as no call touches their bytes, and become one kernel of kind
+    `joined`. No tensor moves; the result is verified as by `verify-arena`.
+  }];
+  let options = [
+    Option<"mostTensors", "most-tensors", "unsigned", "511",
+           "Operands and results of a kernel at most">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect", "::mlir::func::FuncDialect"];
+}
+
 #endif // CKOPT_MEMORYPLAN_PASSES

@@ -194,6 +194,8 @@ struct TargetTraits {
   /// Operands of products of f32 are rounded, or split in pieces, by kernels of
   /// their own (split-products), not on their way into a product.
   bool splitsProducts = false;
+  /// Updates of several parameters are one launch (join-updates), with Blocks.
+  bool joinsUpdates = false;
   /// Products that are added to a tensor (matmul_add) have code.
   bool addsProducts = false;
   /// Attention ops of at least so many keys pay here; 0: there are none.

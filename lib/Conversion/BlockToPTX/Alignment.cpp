@@ -129,6 +129,11 @@ unsigned Divisors::ofPointer(Value v) {
   if (auto select = v.getDefiningOp<arith::SelectOp>())
     return std::min(ofPointer(select.getTrueValue()),
                     ofPointer(select.getFalseValue()));
+  if (auto branch = v.getDefiningOp<scf::IfOp>()) {
+    unsigned result = cast<OpResult>(v).getResultNumber();
+    return std::min(ofPointer(branch.thenYield().getOperand(result)),
+                    ofPointer(branch.elseYield().getOperand(result)));
+  }
   if (auto table = v.getDefiningOp<LLVM::AddressOfOp>()) {
     auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
         table, table.getGlobalNameAttr());

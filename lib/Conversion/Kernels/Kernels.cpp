@@ -34,6 +34,7 @@ static std::unique_ptr<GeneratedKernel> planned(func::FuncOp kernel,
                                                     const CodegenOptions &);
   auto make = llvm::StringSwitch<Make>(kind.getValue())
                   .Case("elementwise", makeElementwiseKernel)
+                  .Case("joined", makeJoinedKernel)
                   .Case("reduction", makeReductionKernel)
                   .Case("row", makeRowKernel)
                   .Case("structured", makeStructuredKernel)

@@ -56,7 +56,8 @@ static func::FuncOp makeLaunch(func::FuncOp kernel, const KernelStage &stage,
 
 LogicalResult
 GeneratedKernel::emitLaunch(ModuleOp into, unsigned number,
-                            function_ref<void(Emitter &, Value block)> body) {
+                            function_ref<void(Emitter &, Value block)> body,
+                            func::FuncOp of) {
   const KernelStage &stage = code.stages[number];
   if (stage.trip == 0)
     return success();
@@ -64,7 +65,7 @@ GeneratedKernel::emitLaunch(ModuleOp into, unsigned number,
   builder.setInsertionPointToEnd(into.getBody());
   Value block;
   func::FuncOp launch = makeLaunch(kernel, stage, builder, block);
-  Emitter e = Emitter::forLaunch(kernel, launch, builder, lanes);
+  Emitter e = Emitter::forLaunch(of ? of : kernel, launch, builder, lanes);
   if (hasHugeTensors())
     e.useWideLaneIndices();
   body(e, block);

@@ -163,6 +163,8 @@ public:
   Value callScalar(int64_t position);
   /// Returns the address of the kernel's argument (operands, then results).
   Value argument(unsigned number) const { return argPtrs[number]; }
+  /// Makes the arguments lie elsewhere: a launch of several tensors.
+  void setArguments(ArrayRef<Value> addresses) { argPtrs.assign(addresses); }
   /// Returns the address of a constant table.
   Value constantTable(mlir::DenseElementsAttr values);
   /// Returns the address of 16 bytes that are zero.

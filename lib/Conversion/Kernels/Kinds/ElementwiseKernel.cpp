@@ -38,9 +38,7 @@ static constexpr size_t kTileOps = 16;
 /// numbers.
 static constexpr unsigned kGroup = 4;
 
-/// Returns what to compute for a result: a store rounds to halves itself, with
-/// the bits of a cast.
-static Value beforeRounding(Value result) {
+Value codegen::beforeRounding(Value result) {
   auto cast = result.getDefiningOp<CastOp>();
   Type stored = getElementTypeOrSelf(result);
   bool rounds = cast && getElementTypeOrSelf(cast.getInput()).isF32() &&

@@ -41,10 +41,13 @@ protected:
   /// together.
   void addLaunch(int64_t items, int64_t block, bool together,
                  llvm::StringRef scalarReason = {});
-  /// Emits launch `number`, in which each block handles one item.
+  /// Emits launch `number`, in which each block handles one item. Elements are
+  /// those of `of`, by default the kernel; of another function, `body` sets the
+  /// arguments.
   mlir::LogicalResult
   emitLaunch(mlir::ModuleOp into, unsigned number,
-             llvm::function_ref<void(Emitter &, Value block)> body);
+             llvm::function_ref<void(Emitter &, Value block)> body,
+             mlir::func::FuncOp of = {});
   /// Emits launch `number`, in which each thread handles one of `items` items.
   mlir::LogicalResult
   emitThreads(mlir::ModuleOp into, unsigned number, int64_t items,
@@ -83,6 +86,8 @@ protected:
 std::unique_ptr<GeneratedKernel>
 makeElementwiseKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
+makeJoinedKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel>
 makeReductionKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel> makeRowKernel(mlir::func::FuncOp kernel,
                                                const CodegenOptions &options);
@@ -105,6 +110,10 @@ makeDeviceCollective(mlir::func::FuncOp kernel, const CodegenOptions &options);
 mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
                                       const CodegenOptions &options,
                                       KernelCode &code);
+
+/// Returns what to compute for a result: a store rounds to halves itself, with
+/// the bits of a cast.
+Value beforeRounding(Value result);
 
 /// Returns the coordinates of number `t` in a row-major box, of its type (uses
 /// divisions, so only for few t).

@@ -1,0 +1,175 @@
+//===- JoinedKernel.cpp - flat kernels of several shapes as one -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: a launch for each of many small tensors costs more than what it
+// computes. Method: one launch has the blocks of all parts (FlatParts.h), one
+// after another. A block finds its part by a binary search over the first
+// blocks, in branches that all its threads take together, and with it the
+// part's addresses and length; then there is one body for all. A thread
+// computes one vector, as in an elementwise kernel. Guarantee: the bits of the
+// kernels that it was made of.
+//
+//===----------------------------------------------------------------------===//
+#include "Kinds/GeneratedKernel.h"
+#include "ckopt/Analysis/FlatParts.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+namespace {
+
+class JoinedKernel final : public GeneratedKernel {
+public:
+  using GeneratedKernel::GeneratedKernel;
+  LogicalResult plan() override;
+  LogicalResult emit(ModuleOp into) override;
+
+private:
+  func::FuncOp makeBody(OpBuilder &builder);
+  SmallVector<Value> choose(Emitter &e, Value block, size_t low, size_t high);
+  void emitPoint(Emitter &e, AffineExpr at);
+
+  SmallVector<FlatPart> parts;
+  SmallVector<int64_t> firstBlocks; ///< of each part
+};
+
+} // namespace
+
+LogicalResult JoinedKernel::plan() {
+  if (options.target->traits.form != StageForm::Blocks)
+    return kernel.emitError("of kind 'joined' has code in blocks alone");
+  parts = findFlatParts(kernel);
+  if (parts.empty())
+    return kernel.emitError("is not flat, so that its parts cannot be joined");
+  int64_t blocks = 0;
+  for (const FlatPart &part : parts) {
+    if (part.form != parts.front().form)
+      return kernel.emitError("joins parts that compute different things");
+    firstBlocks.push_back(blocks);
+    blocks += llvm::divideCeil(part.elements, kBlockThreads * int64_t(lanes));
+  }
+  addLaunch(blocks, kBlockThreads, /*together=*/true);
+  return success();
+}
+
+/// Makes the function of one part, of one dimension that is long enough for
+/// all; what has one element has no dimension. Reshapes are gone.
+func::FuncOp JoinedKernel::makeBody(OpBuilder &builder) {
+  const FlatPart &part = parts.front();
+  int64_t longest = 0;
+  for (const FlatPart &other : parts)
+    longest = std::max(longest, other.elements);
+  auto flat = [&](Type type) -> Type {
+    SmallVector<int64_t, 1> shape;
+    if (!isOneElement(type))
+      shape.push_back(longest);
+    return RankedTensorType::get(shape, getElementTypeOrSelf(type));
+  };
+  SmallVector<Type> arguments, results;
+  for (unsigned a : part.arguments)
+    arguments.push_back(flat(kernel.getArgumentTypes()[a]));
+  for (unsigned r : part.results)
+    results.push_back(flat(kernel.getResultTypes()[r]));
+  auto body = func::FuncOp::create(builder, kernel.getLoc(), "body",
+                                   builder.getFunctionType(arguments, results));
+  builder.setInsertionPointToStart(body.addEntryBlock());
+  IRMapping mapping;
+  for (auto [i, a] : llvm::enumerate(part.arguments))
+    mapping.map(kernel.getArgument(a), body.getArgument(i));
+  for (Operation *op : part.ops) {
+    if (isa<ReshapeOp>(op)) {
+      mapping.map(op->getResult(0), mapping.lookup(op->getOperand(0)));
+      continue;
+    }
+    Operation *copy = builder.clone(*op, mapping);
+    for (Value result : copy->getResults())
+      result.setType(flat(result.getType()));
+    if (auto constant = dyn_cast<ConstantOp>(copy))
+      constant.setValueAttr(
+          DenseElementsAttr::get(cast<ShapedType>(constant.getType()),
+                                 cast<DenseElementsAttr>(constant.getValue())
+                                     .getSplatValue<Attribute>()));
+  }
+  SmallVector<Value> values;
+  for (unsigned r : part.results)
+    values.push_back(mapping.lookup(terminator.getOperand(r)));
+  func::ReturnOp::create(builder, kernel.getLoc(), values);
+  return body;
+}
+
+/// Returns the addresses of the block's part, one of [low, high), in the order
+/// of its arguments and results, then its length and first block.
+SmallVector<Value> JoinedKernel::choose(Emitter &e, Value block, size_t low,
+                                        size_t high) {
+  if (high - low == 1) {
+    SmallVector<Value> chosen;
+    Block &entry = e.stage.front();
+    for (unsigned a : parts[low].arguments)
+      chosen.push_back(entry.getArgument(a));
+    for (unsigned r : parts[low].results)
+      chosen.push_back(entry.getArgument(kernel.getNumArguments() + r));
+    chosen.push_back(e.index(parts[low].elements));
+    chosen.push_back(e.index(firstBlocks[low]));
+    return chosen;
+  }
+  size_t middle = (low + high) / 2;
+  return e.ifThen(
+      e.cmpi(arith::CmpIPredicate::slt, block, e.index(firstBlocks[middle])),
+      [&] { return choose(e, block, low, middle); },
+      [&] { return choose(e, block, middle, high); });
+}
+
+void JoinedKernel::emitPoint(Emitter &e, AffineExpr at) {
+  SmallVector<Value> elements;
+  auto results = e.kernel.front().getTerminator()->getOperands();
+  for (Value result : results)
+    elements.push_back(e.emit(beforeRounding(result), at));
+  for (auto [r, element] : llvm::enumerate(elements))
+    e.store(unsigned(r), cast<RankedTensorType>(results[r].getType()), at,
+            element);
+}
+
+LogicalResult JoinedKernel::emit(ModuleOp into) {
+  OwningOpRef<ModuleOp> holder = ModuleOp::create(kernel.getLoc());
+  OpBuilder builder(ctx);
+  builder.setInsertionPointToEnd(holder->getBody());
+  func::FuncOp body = makeBody(builder);
+  auto emitBlock = [&](Emitter &e, Value block) {
+    SmallVector<Value> chosen = choose(e, block, 0, parts.size());
+    Value own = e.sub(block, chosen.pop_back_val()),
+          length = chosen.pop_back_val();
+    e.setArguments(chosen);
+    int64_t width = lanes;
+    Value first = e.mul(own, e.index(kBlockThreads * width));
+    e.forThreads(kBlockThreads, [&](Value thread) {
+      Value low = e.add(first, e.mul(thread, e.index(width)));
+      auto scalars = [&] {
+        e.forLoop(low, length, 1, {}, [&](Value iv, ValueRange) {
+          emitPoint(e, e.addDim(iv));
+          return SmallVector<Value>();
+        });
+        return SmallVector<Value>();
+      };
+      if (width == 1) {
+        scalars();
+        return;
+      }
+      Value end = e.add(low, e.index(width));
+      auto vector = [&] {
+        emitPoint(e, e.addDim(low, /*lane=*/true));
+        return SmallVector<Value>();
+      };
+      e.ifThen(e.cmpi(arith::CmpIPredicate::sle, end, length), vector, scalars);
+    });
+  };
+  return emitLaunch(into, 0, emitBlock, body);
+}
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeJoinedKernel(func::FuncOp kernel, const CodegenOptions &options) {
+  return std::make_unique<JoinedKernel>(kernel, options);
+}
