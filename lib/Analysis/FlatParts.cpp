@@ -32,14 +32,14 @@ private:
   void describe(FlatPart &part);
 
   Block &body;
-  /// Values of several elements; those of one class are one part's.
+  /// Results of ops with several elements; those of one class are one part's.
   llvm::EquivalenceClasses<void *> classes;
 };
 
 } // namespace
 
-/// Joins what the op reads and makes; returns false if it is not flat.
-/// Constants are made again in each part.
+/// Joins what the op reads of other ops and makes; returns false if it is not
+/// flat. Constants are made again in each part.
 bool Finder::join(Operation &op) {
   auto kernel = dyn_cast<KernelOpInterface>(op);
   if (!kernel || op.getNumRegions())
@@ -65,7 +65,7 @@ bool Finder::join(Operation &op) {
                   : type.getShape() != first.getShape() ||
                         type.getEncoding() != first.getEncoding())
       return false;
-    if (v.getDefiningOp<ConstantOp>())
+    if (isa<BlockArgument>(v) || v.getDefiningOp<ConstantOp>())
       return true;
     void *own = v.getAsOpaquePointer();
     classes.insert(own);

@@ -81,7 +81,7 @@ private:
   func::FuncOp function;
   SymbolTable &symbols;
   unsigned mostTensors;
-  llvm::DenseMap<Operation *, std::string> forms; ///< of kernels
+  llvm::DenseMap<Operation *, SmallVector<FlatPart>> partsOf; ///< of kernels
   std::vector<Waiting> waiting;
   SmallVector<Operation *> order; ///< of calls; null: one that was joined
   SmallVector<Operation *> joined;
@@ -106,6 +106,28 @@ Touched::Touched(KernelCallOp call) {
   add(writes, call.getWorkspaceOffset().value_or(0), call.getWorkspace());
 }
 
+/// Returns whether a part overwrites what another one reads: a thread that does
+/// all of them may, blocks that do one each may not.
+static bool partsMeet(KernelCallOp call, ArrayRef<FlatPart> parts) {
+  auto meet = [&](const FlatPart &reader, const FlatPart &writer) {
+    return llvm::any_of(reader.arguments, [&](unsigned a) {
+      Value read = call.getArgs()[a];
+      int64_t from = getArenaOffset(read),
+              to = from + getStorageBytes(read.getType());
+      return llvm::any_of(writer.results, [&](unsigned r) {
+        int64_t at = (*call.getOffsets())[r];
+        return at < to &&
+               from < at + getStorageBytes(call.getOuts()[r].getType());
+      });
+    });
+  };
+  for (const FlatPart &reader : parts)
+    for (const FlatPart &writer : parts)
+      if (&reader != &writer && meet(reader, writer))
+        return true;
+  return false;
+}
+
 /// Returns what the call computes, if it is an update that may be joined.
 std::string Joiner::formOf(KernelCallOp call) {
   if (call.getUpdates().empty() || call.getWorkspace() ||
@@ -118,15 +140,16 @@ std::string Joiner::formOf(KernelCallOp call) {
   auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);
   if (bytes > kMostBytes || !kind || kind.getValue() != "elementwise")
     return "";
-  auto [known, isNew] = forms.try_emplace(kernel);
-  if (isNew) {
-    SmallVector<FlatPart> parts = findFlatParts(kernel);
-    if (llvm::all_of(parts, [&](const FlatPart &part) {
-          return part.form == parts.front().form;
-        }))
-      known->second = parts.empty() ? "" : parts.front().form;
-  }
-  return known->second;
+  auto [known, isNew] = partsOf.try_emplace(kernel);
+  SmallVector<FlatPart> &parts = known->second;
+  if (isNew)
+    parts = findFlatParts(kernel);
+  auto differs = [&](const FlatPart &part) {
+    return part.form != parts.front().form;
+  };
+  if (parts.empty() || llvm::any_of(parts, differs) || partsMeet(call, parts))
+    return "";
+  return parts.front().form;
 }
 
 /// Makes one kernel of the bodies of several calls', and one call of it.

@@ -5,8 +5,8 @@
 // An elementwise kernel is flat where point i of each result depends on points
 // i of operands, in the order of memory, and on tensors of one element. Its
 // shape then does not matter, so that kernels of several shapes can be one
-// launch (join-updates). Results that share no operand of several elements are
-// parts of their own.
+// launch (join-updates). Results that need no common op with several elements
+// are parts of their own; what they read they may share.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_FLATPARTS_H

@@ -129,10 +129,12 @@ unsigned Divisors::ofPointer(Value v) {
   if (auto select = v.getDefiningOp<arith::SelectOp>())
     return std::min(ofPointer(select.getTrueValue()),
                     ofPointer(select.getFalseValue()));
-  if (auto branch = v.getDefiningOp<scf::IfOp>()) {
-    unsigned result = cast<OpResult>(v).getResultNumber();
-    return std::min(ofPointer(branch.thenYield().getOperand(result)),
-                    ofPointer(branch.elseYield().getOperand(result)));
+  if (auto choice = v.getDefiningOp<scf::IndexSwitchOp>()) {
+    unsigned result = cast<OpResult>(v).getResultNumber(), least = kMost;
+    for (Region &region : choice->getRegions())
+      least = std::min(
+          least, ofPointer(region.front().getTerminator()->getOperand(result)));
+    return least;
   }
   if (auto table = v.getDefiningOp<LLVM::AddressOfOp>()) {
     auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(

@@ -256,13 +256,14 @@ void Checker::checkUniform(Block &block) {
       else
         fail(forall) << "inside of a block, a forall must have the mapping "
                         "#gpu.thread<x>";
-    } else if (isa<scf::ForOp, scf::IfOp>(op)) {
+    } else if (isa<scf::ForOp, scf::IfOp, scf::IndexSwitchOp>(op)) {
       for (Region &region : op.getRegions())
         for (Block &inner : region)
           checkUniform(inner);
     } else if (op.getNumRegions() && !isa<scf::InParallelOp>(op)) {
       fail(&op) << "'" << op.getName()
-                << "' must not be in a block; scf.for and scf.if may";
+                << "' must not be in a block; scf.for, scf.if and "
+                   "scf.index_switch may";
     }
   }
 }

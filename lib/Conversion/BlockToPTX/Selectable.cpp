@@ -46,8 +46,8 @@ static bool isSelectable(Operation *op) {
   if (isa<arith::ArithDialect>(op->getDialect()))
     return !isa<arith::RemFOp>(op);
   if (isa<func::FuncOp, func::ReturnOp, scf::ForallOp, scf::ForOp, scf::IfOp,
-          scf::InParallelOp, scf::WhileOp, scf::ConditionOp, scf::YieldOp,
-          ub::PoisonOp>(op))
+          scf::IndexSwitchOp, scf::InParallelOp, scf::WhileOp, scf::ConditionOp,
+          scf::YieldOp, ub::PoisonOp>(op))
     return true;
   return selectable().contains(op->getName().getStringRef());
 }

@@ -147,7 +147,7 @@ func.func @condition(%x: !llvm.ptr, %scratch: !llvm.ptr)
     attributes {ckopt.gpu.grid = 1 : i64, ckopt.gpu.block = 32 : i64} {
   %true = arith.constant true
   scf.forall (%b) in (1) {
-    // expected-error @below {{'scf.while' must not be in a block; scf.for and scf.if may}}
+    // expected-error @below {{'scf.while' must not be in a block; scf.for, scf.if and scf.index_switch may}}
     scf.while : () -> () {
       scf.condition(%true)
     } do {

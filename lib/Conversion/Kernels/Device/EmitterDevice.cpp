@@ -51,6 +51,23 @@ void Emitter::forThreads(int64_t count, function_ref<void(Value)> body,
   b.setInsertionPointAfter(loop);
 }
 
+SmallVector<Value> Emitter::choose(Value number,
+                                   ArrayRef<SmallVector<Value>> choices) {
+  Value at = arith::IndexCastOp::create(b, b.getIndexType(), number);
+  auto cases = llvm::to_vector(
+      llvm::seq<int64_t>(0, int64_t(choices.size()) - 1)); // then the default
+  auto choice = scf::IndexSwitchOp::create(
+      b, TypeRange(ValueRange(choices.front())), at, cases, cases.size());
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [i, values] : llvm::enumerate(choices)) {
+    Region &region = i < cases.size() ? choice.getCaseRegions()[i]
+                                      : choice.getDefaultRegion();
+    b.setInsertionPointToEnd(&region.emplaceBlock());
+    scf::YieldOp::create(b, values);
+  }
+  return SmallVector<Value>(choice.getResults());
+}
+
 static Value addBuffer(func::FuncOp launch, ArrayRef<int64_t> shape,
                        Type element, gpu::AddressSpace space) {
   auto where = gpu::AddressSpaceAttr::get(launch.getContext(), space);

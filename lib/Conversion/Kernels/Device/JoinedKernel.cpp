@@ -4,11 +4,12 @@
 //
 // Problem: a launch for each of many small tensors costs more than what it
 // computes. Method: one launch has the blocks of all parts (FlatParts.h), one
-// after another. A block finds its part by a binary search over the first
-// blocks, in branches that all its threads take together, and with it the
-// part's addresses and length; then there is one body for all. A thread
-// computes one vector, as in an elementwise kernel. Guarantee: the bits of the
-// kernels that it was made of.
+// after another. A block finds the number of its part by a binary search
+// over the first blocks, in branches that all its threads take together; a
+// switch over it gives the part's addresses and length (of nested branches LLVM
+// makes selections, which keep all addresses in registers). Then there is one
+// body for all; a thread computes one vector, as in an elementwise kernel.
+// Guarantee: the bits of the kernels that it was made of.
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"
@@ -30,7 +31,8 @@ public:
 
 private:
   func::FuncOp makeBody(OpBuilder &builder);
-  SmallVector<Value> choose(Emitter &e, Value block, size_t low, size_t high);
+  SmallVector<Value> describe(Emitter &e, size_t part);
+  Value find(Emitter &e, Value block, size_t low, size_t high);
   void emitPoint(Emitter &e, AffineExpr at);
 
   SmallVector<FlatPart> parts;
@@ -101,26 +103,33 @@ func::FuncOp JoinedKernel::makeBody(OpBuilder &builder) {
   return body;
 }
 
-/// Returns the addresses of the block's part, one of [low, high), in the order
-/// of its arguments and results, then its length and first block.
-SmallVector<Value> JoinedKernel::choose(Emitter &e, Value block, size_t low,
-                                        size_t high) {
-  if (high - low == 1) {
-    SmallVector<Value> chosen;
-    Block &entry = e.stage.front();
-    for (unsigned a : parts[low].arguments)
-      chosen.push_back(entry.getArgument(a));
-    for (unsigned r : parts[low].results)
-      chosen.push_back(entry.getArgument(kernel.getNumArguments() + r));
-    chosen.push_back(e.index(parts[low].elements));
-    chosen.push_back(e.index(firstBlocks[low]));
-    return chosen;
-  }
+/// Returns the addresses of a part's arguments and results, then its length and
+/// first block.
+SmallVector<Value> JoinedKernel::describe(Emitter &e, size_t part) {
+  SmallVector<Value> values;
+  Block &entry = e.stage.front();
+  for (unsigned a : parts[part].arguments)
+    values.push_back(entry.getArgument(a));
+  for (unsigned r : parts[part].results)
+    values.push_back(entry.getArgument(kernel.getNumArguments() + r));
+  values.push_back(e.index(parts[part].elements));
+  values.push_back(e.index(firstBlocks[part]));
+  return values;
+}
+
+/// Returns the number of the block's part, which is one of [low, high).
+Value JoinedKernel::find(Emitter &e, Value block, size_t low, size_t high) {
+  if (high - low == 1)
+    return e.index(int64_t(low));
   size_t middle = (low + high) / 2;
-  return e.ifThen(
-      e.cmpi(arith::CmpIPredicate::slt, block, e.index(firstBlocks[middle])),
-      [&] { return choose(e, block, low, middle); },
-      [&] { return choose(e, block, middle, high); });
+  Value below =
+      e.cmpi(arith::CmpIPredicate::slt, block, e.index(firstBlocks[middle]));
+  return e
+      .ifThen(
+          below,
+          [&] { return SmallVector<Value>{find(e, block, low, middle)}; },
+          [&] { return SmallVector<Value>{find(e, block, middle, high)}; })
+      .front();
 }
 
 void JoinedKernel::emitPoint(Emitter &e, AffineExpr at) {
@@ -139,7 +148,10 @@ LogicalResult JoinedKernel::emit(ModuleOp into) {
   builder.setInsertionPointToEnd(holder->getBody());
   func::FuncOp body = makeBody(builder);
   auto emitBlock = [&](Emitter &e, Value block) {
-    SmallVector<Value> chosen = choose(e, block, 0, parts.size());
+    SmallVector<SmallVector<Value>> each;
+    for (size_t i = 0; i < parts.size(); ++i)
+      each.push_back(describe(e, i));
+    SmallVector<Value> chosen = e.choose(find(e, block, 0, parts.size()), each);
     Value own = e.sub(block, chosen.pop_back_val()),
           length = chosen.pop_back_val();
     e.setArguments(chosen);

@@ -199,6 +199,9 @@ public:
                             llvm::function_ref<SmallVector<Value>()> then,
                             llvm::function_ref<SmallVector<Value>()> otherwise);
 
+  /// Returns the values of choices[number], which are all there already.
+  SmallVector<Value> choose(Value number, ArrayRef<SmallVector<Value>> choices);
+
   /// Emits a loop over threads of a block: one barrier interval. The loop gets
   /// `attributes`.
   void forThreads(int64_t count, llvm::function_ref<void(Value thread)> body,
