@@ -11,7 +11,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-void AttentionTile::emitDot(Value item) {
+/// Returns the part of a row's dot in vectors `first`, first + threads, ...
+Value AttentionTile::emitDot(Value item, Value first, int64_t threads) {
   SmallVector<Value> at = split(e, item, {a.batch, a.heads, a.queries});
   Head h = headOf(at[0], at[1]);
   TensorRows o = queriesOf(h, in.o, a.o, a.width),
@@ -23,7 +24,8 @@ void AttentionTile::emitDot(Value item) {
   if (lanes > 1)
     zero = vector::BroadcastOp::create(e.b, type, zero);
   Value sum =
-      e.forLoop(e.index(0), e.index(a.width), lanes, zero,
+      e.forLoop(e.mul(first, e.index(lanes)), e.index(a.width),
+                threads * int64_t(lanes), zero,
                 [&](Value column, ValueRange before) {
                   auto read = [&](const TensorRows &x) {
                     return formed(e,
@@ -36,15 +38,54 @@ void AttentionTile::emitDot(Value item) {
                       math::FmaOp::create(e.b, x, y, before[0])};
                 })
           .front();
-  if (lanes > 1) {
-    Value all;
-    for (unsigned i = 0; i < lanes; ++i) {
-      Value one = vector::ExtractOp::create(e.b, sum, int64_t(i));
-      all = all ? e.add(all, one) : one;
-    }
-    sum = all;
+  if (lanes == 1)
+    return sum;
+  Value all;
+  for (unsigned i = 0; i < lanes; ++i) {
+    Value one = vector::ExtractOp::create(e.b, sum, int64_t(i));
+    all = all ? e.add(all, one) : one;
   }
-  LLVM::StoreOp::create(e.b, sum, address(e.scratch, item), 4);
+  return all;
+}
+
+void AttentionTile::emitDots(Value block) {
+  int64_t threads = dotThreads(a), some = kDotThreads / threads;
+  int64_t pitch = threads + 1; // rows begin in different banks
+  Value parts = e.sharedBuffer(e.b.getF32Type(), some * pitch);
+  Value start = e.mul(block, e.index(some));
+  auto ifExists = [&](Value row, function_ref<void(Value item)> fn) {
+    Value item = e.add(start, row);
+    auto emit = [&] {
+      fn(item);
+      return SmallVector<Value>();
+    };
+    if (rows(a) % some)
+      e.ifThen(below(item, rows(a)), emit, nullptr);
+    else
+      emit();
+  };
+  auto place = [&](Value row, Value column) -> Value {
+    return arith::IndexCastOp::create(
+        e.b, e.b.getIndexType(), e.add(e.mul(row, e.index(pitch)), column));
+  };
+  e.forThreads(kDotThreads, [&](Value thread) {
+    Value row = arith::DivUIOp::create(e.b, thread, e.index(threads)),
+          own = arith::RemUIOp::create(e.b, thread, e.index(threads));
+    ifExists(row, [&](Value item) {
+      memref::StoreOp::create(e.b, emitDot(item, own, threads), parts,
+                              place(row, own));
+    });
+  });
+  e.forThreads(some, [&](Value row) {
+    ifExists(row, [&](Value item) {
+      Value sum;
+      for (int64_t i = 0; i < threads; ++i) {
+        Value part = memref::LoadOp::create(e.b, parts, place(row, e.index(i)));
+        sum = sum ? e.add(sum, part) : part;
+      }
+      LLVM::StoreOp::create(e.b, sum, address(e.scratch, item), 4);
+    });
+  });
 }
 
 /// A row without keys has probabilities of zero, and so has one that does not
@@ -199,7 +240,8 @@ void AttentionTile::emitQueryGradient(Value block) {
   });
 }
 
-void AttentionTile::emitKeyGradients(Value block) {
+/// Emits gradients of keys, of values, or of both, of a block of keys.
+void AttentionTile::emitKeySums(Value block, bool hasKeys, bool hasValues) {
   int64_t tiles = llvm::divideCeil(a.keys, kTile),
           rowTiles = llvm::divideCeil(a.queries, kTile),
           members = a.heads / a.keyHeads;
@@ -209,11 +251,16 @@ void AttentionTile::emitKeyGradients(Value block) {
       gradientOf(tile, {at[0], e.mul(at[1], e.index(members)), at[1]});
   own.byKeys = true;
   own.key = e.mul(at[2], e.index(kTile));
-  Value ofKeys = tile.numbers(TileProducts::sumsOfResult(a.depth)),
-        ofValues = tile.numbers(TileProducts::sumsOfResult(a.width));
+  Value ofKeys, ofValues;
+  if (hasKeys)
+    ofKeys = tile.numbers(TileProducts::sumsOfResult(a.depth));
+  if (hasValues)
+    ofValues = tile.numbers(TileProducts::sumsOfResult(a.width));
   e.forThreads(TileProducts::kThreads, [&](Value) {
-    clearSums(e, tile, ofKeys, a.depth);
-    clearSums(e, tile, ofValues, a.width);
+    if (hasKeys)
+      clearSums(e, tile, ofKeys, a.depth);
+    if (hasValues)
+      clearSums(e, tile, ofValues, a.width);
   });
   // The first block of queries that read the first key.
   Value first = e.index(0);
@@ -247,7 +294,10 @@ void AttentionTile::emitKeyGradients(Value block) {
     if (steps.size() == 1)
       steps.push_back({{}, [](Value, Value) {}});
     follow(steps, [=, this, &tile](Value t) { weighScores(tile, g, t); });
-    tile.addResults(steps, grad, g.row, ofValues);
+    if (hasValues)
+      tile.addResults(steps, grad, g.row, ofValues);
+    if (!hasKeys)
+      return steps;
     tile.addScores(steps, v, g.key, grad, g.row, g.products);
     follow(steps, [=, this, &tile](Value t) { weighGradients(tile, g, t); });
     tile.addResults(steps, q, g.row, ofKeys);
@@ -260,7 +310,9 @@ void AttentionTile::emitKeyGradients(Value block) {
           thread, keysOf(own.head, x, strides, columns), own.key, sums,
           SmallVector<Value>(tile.rowsOfThread(), number(factor)));
     };
-    put(in.kGrad, a.kGrad, a.depth, ofKeys, scale);
-    put(in.vGrad, a.vGrad, a.width, ofValues, keptFactor);
+    if (hasKeys)
+      put(in.kGrad, a.kGrad, a.depth, ofKeys, scale);
+    if (hasValues)
+      put(in.vGrad, a.vGrad, a.width, ofValues, keptFactor);
   });
 }

@@ -15,12 +15,14 @@
 //   query gradient  rows are queries, columns keys; probabilities are made
 //                   again from lse.
 //   key gradients   rows are keys, columns the queries of all heads of the
-//                   group: gradients of keys and of values.
+//                   group: gradients of keys and of values. Where sums of both
+//                   take too many registers, two launches, one after the other.
 //
-// The gradient's products are seven in place of five, so that no sum is of more
-// than one block: no atomics. A launch before them makes each row's sum of
-// output times gradient (its dot), which both read. Columns that causality
-// forbids to all rows are left out.
+// The gradient's products are seven in place of five (eight with two launches
+// for keys), so that no sum is of more than one block: no atomics. A launch
+// before them makes each row's sum of output times gradient (its dot), which
+// all read: as many threads as the row has vectors, whose sums one adds.
+// Columns that causality forbids to all rows are left out.
 //
 // Guarantee: bits depend on the descriptor and the operands alone.
 // Complexity: two products forward; scratch is one number a row.
@@ -62,9 +64,25 @@ public:
 
   void emitForward(Value block);
   void emitQueryGradient(Value block);
-  void emitKeyGradients(Value block);
-  /// Emits the dot of row `number`.
-  void emitDot(Value number);
+  void emitKeyGradients(Value block) { emitKeySums(block, true, true); }
+  void emitKeyGradient(Value block) { emitKeySums(block, true, false); }
+  void emitValueGradient(Value block) { emitKeySums(block, false, true); }
+  /// Returns whether a thread has registers for the sums of keys and values.
+  static bool sumsTogether(const runtime::AttentionDesc &a) {
+    return std::max(a.depth, a.width) <= kTile;
+  }
+  /// Threads of a launch of dots, and how many of them share a row.
+  static constexpr int64_t kDotThreads = 256;
+  static int64_t dotThreads(const runtime::AttentionDesc &a) {
+    constexpr int64_t kElements = 4;
+    return std::min<int64_t>(
+        llvm::PowerOf2Ceil(llvm::divideCeil(a.width, kElements)), kWarp);
+  }
+  static int64_t dotBlocks(const runtime::AttentionDesc &a) {
+    return llvm::divideCeil(rows(a), kDotThreads / dotThreads(a));
+  }
+  /// Emits the dots of a block's rows.
+  void emitDots(Value block);
 
 private:
   /// A head of a sample. The key head is the one that it reads.
@@ -120,6 +138,8 @@ private:
   /// rounding took from it, and the dot, for each of 64 from `row` on.
   void copyNumbers(const Head &h, Value thread, Value row, Value numbers);
   Gradient gradientOf(TileProducts &tile, const Head &h);
+  void emitKeySums(Value block, bool ofKeys, bool ofValues);
+  Value emitDot(Value item, Value first, int64_t threads);
   /// Calls `fn` with each of a thread's elements of a tile of scores.
   void forEachScore(
       TileProducts &tile, const Gradient &g, Value thread,

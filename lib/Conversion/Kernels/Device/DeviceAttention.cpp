@@ -95,11 +95,13 @@ LogicalResult DeviceAttention::plan() {
   int64_t rows = AttentionTile::rows(desc());
   if (isGradient()) {
     code.workspaceBytes = llvm::alignTo(4 * rows, 64);
-    addLaunch(rows, kBlockThreads, /*together=*/false, reason);
+    addLaunch(AttentionTile::dotBlocks(desc()), AttentionTile::kDotThreads,
+              /*together=*/true, reason);
     addLaunch(AttentionTile::queryBlocks(desc()), TileProducts::kThreads,
               /*together=*/true, reason);
-    addLaunch(AttentionTile::keyBlocks(desc()), TileProducts::kThreads,
-              /*together=*/true, reason);
+    for (int i = 0; i < (AttentionTile::sumsTogether(desc()) ? 1 : 2); ++i)
+      addLaunch(AttentionTile::keyBlocks(desc()), TileProducts::kThreads,
+                /*together=*/true, reason);
   } else {
     addLaunch(AttentionTile::queryBlocks(desc()), TileProducts::kThreads,
               /*together=*/true, reason);
@@ -117,15 +119,19 @@ LogicalResult DeviceAttention::emit(ModuleOp into) {
   };
   if (!isGradient())
     return blocks(0, &AttentionTile::emitForward);
-  int64_t rows = AttentionTile::rows(desc());
-  if (failed(emitThreads(into, 0, rows, [&](Emitter &e, Value row) {
-        runtime::AttentionDesc plain = desc();
-        plain.hasDropout = false; // it is in the output
-        AttentionTile(e, plain, operands, form).emitDot(row);
-      })))
+  if (failed(
+          emitLaunch(into, 0,
+                     [&](Emitter &e, Value block) {
+                       runtime::AttentionDesc plain = desc();
+                       plain.hasDropout = false; // it is in the output
+                       AttentionTile(e, plain, operands, form).emitDots(block);
+                     })) ||
+      failed(blocks(1, &AttentionTile::emitQueryGradient)))
     return failure();
-  return success(succeeded(blocks(1, &AttentionTile::emitQueryGradient)) &&
-                 succeeded(blocks(2, &AttentionTile::emitKeyGradients)));
+  if (AttentionTile::sumsTogether(desc()))
+    return blocks(2, &AttentionTile::emitKeyGradients);
+  return success(succeeded(blocks(2, &AttentionTile::emitValueGradient)) &&
+                 succeeded(blocks(3, &AttentionTile::emitKeyGradient)));
 }
 
 std::unique_ptr<GeneratedKernel>
