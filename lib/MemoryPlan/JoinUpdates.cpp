@@ -17,10 +17,7 @@
 // verified. Complexity: calls times waiting updates.
 //
 //===----------------------------------------------------------------------===//
-<<<<<<< HEAD
-=======
 #include "LateUpdates.h"
->>>>>>> lead/g1-2
 #include "ckopt/Analysis/FlatParts.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -91,14 +88,6 @@ private:
   SmallVector<Operation *> joined;
 };
 
-<<<<<<< HEAD
-/// The most bytes of the operands of an update that is worth moving: a larger
-/// one takes many times as long as a launch, and may find its gradient in a
-/// cache where it stands.
-constexpr int64_t kMostBytes = int64_t(64) << 20;
-
-=======
->>>>>>> lead/g1-2
 } // namespace
 
 Touched::Touched(KernelCallOp call) {
@@ -145,11 +134,7 @@ std::string Joiner::formOf(KernelCallOp call) {
     bytes += getStorageBytes(value.getType());
   auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
   auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);
-<<<<<<< HEAD
-  if (bytes > kMostBytes || !kind || kind.getValue() != "elementwise")
-=======
   if (bytes > kMostUpdateBytes || !kind || kind.getValue() != "elementwise")
->>>>>>> lead/g1-2
     return "";
   auto [known, isNew] = partsOf.try_emplace(kernel);
   SmallVector<FlatPart> &parts = known->second;

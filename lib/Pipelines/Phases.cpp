@@ -250,30 +250,17 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                       if (remat.overlap)
                         passes.addPass(createOverlapPass(options.remat.costs));
                     }});
-<<<<<<< HEAD
   phases.push_back({"plan-memory", "one arena, an offset for every value",
                     [&target](OpPassManager &passes) {
-                      passes.addPass(createPlanMemoryPass());
+                      PlanMemoryPassOptions plan;
+                      plan.lateUpdates = target.traits.joinsUpdates;
+                      passes.addPass(createPlanMemoryPass(plan));
                       if (target.traits.joinsUpdates) {
                         JoinUpdatesPassOptions join;
                         join.mostTensors = target.traits.limits.tensors;
                         passes.addPass(createJoinUpdatesPass(join));
                       }
                     }});
-=======
-  phases.push_back(
-      {"plan-memory", "one arena, an offset for every value",
-       [&target](OpPassManager &passes) {
-         PlanMemoryPassOptions plan;
-         plan.lateUpdates = target.traits.joinsUpdates;
-         passes.addPass(createPlanMemoryPass(plan));
-         if (target.traits.joinsUpdates) {
-           JoinUpdatesPassOptions join;
-           join.mostTensors = target.traits.limits.tensors;
-           passes.addPass(createJoinUpdatesPass(join));
-         }
-       }});
->>>>>>> lead/g1-2
   return phases;
 }
 
