@@ -135,8 +135,7 @@ void Scanner::scanLine(StringRef full) {
     kernel = name;
   if (line.contains(".extern") && line.contains(".func"))
     found("function that nobody links");
-  if (line.contains("__dynamic_shmem__") ||
-      (line.contains(".extern") && line.contains(".shared")))
+  if (line.contains("__dynamic_shmem__"))
     found("dynamic shared memory");
   if (hasName(line, "malloc"))
     found("memory taken while running");
