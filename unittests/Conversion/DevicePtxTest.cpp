@@ -231,7 +231,8 @@ TEST(DevicePtx, RoundedToTf32) {
         8u);
     EXPECT_EQ(count(ptx.text, "cvt.rna.tf32.f32"), 2 * (4u + 2 * 4u));
     EXPECT_EQ(count(ptx.text, "st.shared"), 0u);
-    EXPECT_EQ(count(ptx.text, "cp.async.cg.shared.global"), 2 * 2u);
+    EXPECT_EQ(count(ptx.text, "cp.async.cg.shared.global"),
+              3 * 2u); // two slices before
     EXPECT_EQ(count(ptx.text, "cp.async.wait_group"), 1u);
     EXPECT_EQ(count(ptx.text, "ldmatrix.sync.aligned.m8n8.x4.shared.b16"), 2u);
     EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
