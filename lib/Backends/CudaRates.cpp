@@ -3,12 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Estimates, since nothing has run on hardware yet: of memory 78 % of what data
-// sheets say; of products what full waves of blocks with tiles of 128 reach, as
-// read from SASS of kernels with operands of f32 in memory. With what
-// annotate-kernels adds for tiles, waves and loads from the cache they predict
-// the steps of GPT-2 small, ResNet-50 and ViT-B/16 that were estimated from
-// that SASS, of kernels with square tiles, within 30 % on an H100. Files of `ckopt bench --calibrate` or
-// `ckopt-run --kernel-times` replace them.
+// sheets say; of products what full waves of blocks with tiles of 128 x 128
+// reach, by the tightest of three bounds that DeviceTiles.cpp computes for a
+// tile (tensor cores by mma.sync, shared memory, the L2 cache), of which 82 %
+// are counted. For operands of f32 in memory the cache is tightest, so TF32 and
+// rounding to halves are equally fast. Convolutions have a tenth more
+// instructions (scripts/kernel-counts), and their operands come from more rows.
+// annotate-kernels adds what tiles, waves and loads from the cache cost. Files
+// of `ckopt bench --calibrate` or `ckopt-run --kernel-times` replace them.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaRates.h"
@@ -16,16 +18,19 @@
 #include "ckopt/Analysis/CostProfile.h"
 #include "ckopt/Support/Error.h"
 
+#include <algorithm>
+
 using namespace ckopt;
 
 namespace {
 
-/// Rates of one device; of products and convolutions, in tiles of 128 and full
-/// waves, by what operands of f32 are rounded to: f32, tf32, bf16 or f16.
+/// Rates of one device; of products in tiles of 128 x 128 and full waves, by
+/// what operands of f32 are rounded to (f32, tf32, bf16 or f16), of halves in
+/// memory, and of attention by TF32, which loads through registers.
 struct GpuRates {
   llvm::StringLiteral name;
   double bandwidth, cacheBandwidth, cacheBytes, vector, multiprocessors;
-  double matmul[3], conv[3];
+  double matmul[3], halves, attention;
 };
 
 constexpr double kMiB = 1 << 20;
@@ -35,41 +40,38 @@ constexpr GpuRates kGpus[] = {{"a100",
                                20 * kMiB,
                                6e12,
                                108,
-                               {14.5e12, 59e12, 77e12},
-                               {13.5e12, 41e12, 50e12}},
+                               {14.5e12, 105e12, 105e12},
+                               210e12,
+                               59e12},
                               {"h100",
                                2.6e12,
                                5.5e12,
                                25 * kMiB,
                                15e12,
                                132,
-                               {46e12, 112e12, 128e12},
-                               {43e12, 78e12, 88e12}},
+                               {46e12, 143e12, 143e12},
+                               285e12,
+                               112e12},
                               {"h200",
                                3.7e12,
                                5.5e12,
                                25 * kMiB,
                                15e12,
                                132,
-                               {46e12, 112e12, 128e12},
-                               {43e12, 78e12, 88e12}},
+                               {46e12, 143e12, 143e12},
+                               285e12,
+                               112e12},
                               {"l4",
                                0.23e12,
                                1e12,
                                24 * kMiB,
                                7e12,
                                58,
-                               {15.5e12, 31e12, 38e12},
-                               {13.5e12, 22e12, 25e12}}};
+                               {15.5e12, 31e12, 31e12},
+                               62e12,
+                               25e12}};
 
 } // namespace
-
-/// Times the rate of operands of f32 that are rounded to halves, that of
-/// operands which are halves in memory: what tiles load from the cache limits
-/// both, and is half as much. On an H100, 352 TFLOP/s of tiles of 128 x 128,
-/// of which 73 % are reached as by the loops over f32; tensor cores by mma.sync
-/// (610) and shared memory (470) do not limit.
-static constexpr double kStoredHalves = 2;
 
 /// Seconds to start a kernel of a replayed graph.
 static constexpr double kLaunchSeconds = 2.5e-6;
@@ -89,17 +91,18 @@ static MachineRates ratesAt(const GpuRates &gpu,
   MachineRates rates;
   rates.bandwidth = gpu.bandwidth;
   rates.matmul = gpu.matmul[column];
-  rates.conv = gpu.conv[column];
+  rates.conv = 0.9 * gpu.matmul[column];
   rates.depthwiseConv = gpu.vector / 3;
-  rates.halves = kStoredHalves * gpu.matmul[2] / gpu.matmul[column];
-  rates.convHalves = kStoredHalves * gpu.conv[2] / gpu.conv[column];
+  rates.halves = rates.convHalves = gpu.halves / gpu.matmul[column];
   rates.vector = gpu.vector;
   rates.overhead = kLaunchSeconds;
   rates.cacheBandwidth = gpu.cacheBandwidth;
   rates.cacheBytes = gpu.cacheBytes;
   rates.multiprocessors = gpu.multiprocessors;
-  rates.reductionStarts = 2;         // chunks, then what they add up to
-  rates.attentionGradient = 7.0 / 5; // two kernels make the scores
+  rates.reductionStarts = 2; // chunks, then what they add up to
+  // Two kernels make the scores; products in slower blocks.
+  rates.attentionGradient =
+      7.0 / 5 * std::max(1.0, gpu.matmul[column] / gpu.attention);
   return rates;
 }
 

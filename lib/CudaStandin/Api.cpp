@@ -259,6 +259,20 @@ STANDIN cuFuncGetAttribute(int *value, FunctionAttribute attribute,
   return kSuccess;
 }
 
+/// What a block may have on every device from compute capability 8.0 on.
+static constexpr int64_t kMostSharedBytes = 99 << 10;
+
+STANDIN cuFuncSetAttribute(Function function, FunctionAttribute attribute,
+                           int value) {
+  ENTER("cuFuncSetAttribute",
+        function->symbol + " " + text(attribute) + " " + text(value));
+  if (attribute != kMaxDynamicSharedBytes || value < 0 ||
+      value > kMostSharedBytes - function->entry->sharedBytes)
+    return kInvalidValue;
+  function->dynamicBytes = static_cast<unsigned>(value);
+  return kSuccess;
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//

@@ -243,10 +243,14 @@ STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
   if (!machine.usable(stream->context, "a stream") ||
       !machine.usable(function->context, "a kernel"))
     return kInvalidHandle;
-  if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || sharedBytes)
+  if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1)
     return machine.violation("launches in more than one dimension");
+  if (sharedBytes > function->dynamicBytes)
+    return machine.violation("launches with more shared memory than a kernel "
+                             "was allowed");
   Launch launch;
   launch.function = function, launch.grid = gridX, launch.block = blockX;
+  launch.sharedBytes = sharedBytes;
   for (size_t i = 0; i < function->entry->parameters.size(); ++i) {
     uint64_t value = 0;
     std::memcpy(&value, parameters[i],

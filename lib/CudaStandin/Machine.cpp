@@ -344,9 +344,9 @@ Result Machine::interpret(const Launch &launch) {
     regions.push_back(
         {reinterpret_cast<uint64_t>(block.memory), block.bytes, block.name});
   memory.setRegions(regions);
-  std::string wrong =
-      ptx::launch(*launch.function->program, launch.function->symbol,
-                  launch.grid, launch.block, launch.values, memory);
+  std::string wrong = ptx::launch(
+      *launch.function->program, launch.function->symbol, launch.grid,
+      launch.block, launch.values, memory, launch.sharedBytes);
   if (wrong.empty()) {
     auto text = [](const char *kind, const ptx::Traffic &traffic) {
       return std::string(" ") + kind + " " + std::to_string(traffic.requests) +

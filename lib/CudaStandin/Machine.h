@@ -69,6 +69,7 @@ struct FunctionOpaque {
   Context context;
   std::string symbol;
   const standin::Entry *entry = nullptr;
+  unsigned dynamicBytes = 48 << 10; ///< of shared memory a launch may ask for
   void (*code)(void *const *) = nullptr;
   /// The PTX, if it is interpreted.
   const standin::ptx::Program *program = nullptr;
@@ -88,7 +89,7 @@ struct ModuleOpaque {
 /// A kernel launch with its parameters' values, or a library's kernel (`body`).
 struct Launch {
   Function function = nullptr;
-  unsigned grid = 1, block = 1;
+  unsigned grid = 1, block = 1, sharedBytes = 0;
   std::vector<uint64_t> values;
   std::string name;
   /// Of a library's launch: with `name`, it selects the code to load.

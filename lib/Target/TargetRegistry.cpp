@@ -172,9 +172,9 @@ ckopt::ContractionVariant::parse(llvm::StringRef text) {
     std::vector<int64_t> allowed; ///< empty: all positive numbers
   };
   static const Member kMembers[] = {
-      {"tile", &ContractionVariant::tile, {64, 128}},
+      {"tile", &ContractionVariant::tile, {64, 128, 192, 256}},
       {"slice", &ContractionVariant::slice, {8, 16, 32}},
-      {"stages", &ContractionVariant::stages, {1, 2}},
+      {"stages", &ContractionVariant::stages, {1, 2, 3, 4}},
       {"parts", &ContractionVariant::parts, {}}};
   ContractionVariant variant;
   llvm::SmallVector<llvm::StringRef> words;
@@ -189,8 +189,8 @@ ckopt::ContractionVariant::parse(llvm::StringRef text) {
         (!member->allowed.empty() &&
          !llvm::is_contained(member->allowed, number)))
       return usageError("no variant of contractions '" + word +
-                        "'; there are tile=64|128, slice=8|16|32, "
-                        "stages=1|2 and parts=N");
+                        "'; there are tile=64|128|192|256, "
+                        "slice=8|16|32, stages=1|2|3|4 and parts=N");
     variant.*(member->member) = number;
   }
   return variant;

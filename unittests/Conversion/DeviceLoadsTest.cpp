@@ -136,50 +136,58 @@ std::string convolution(const std::string &op, int64_t size, int64_t channels,
           w + ") -> " + y + "\n return %0 : " + y + "\n");
 }
 
-/// All loads of a slice stand together: once before the loop over slices, once
-/// in it.
+/// All loads of a slice, or copies, stand together: once before the loop over
+/// slices, once in it; where two slices are copied ahead, at most three times
+/// outside of it.
 void expectTogether(const std::string &text, ProductPrecision precision,
-                    int64_t loads) {
+                    int64_t loads, bool isCopied = false) {
   PtxKernel kernel = countOf(text, precision, /*runs=*/false).kernel;
   EXPECT_EQ(kernel.mostLoads, loads) << text;
-  EXPECT_EQ(kernel.loadStretches, 2) << text;
+  EXPECT_GE(kernel.loadStretches, 2) << text;
+  EXPECT_LE(kernel.loadStretches, isCopied ? 4 : 2) << text;
   EXPECT_EQ(kernel.splitVectors, 0) << text;
-  EXPECT_LE(kernel.sharedBytes, 48 * 1024) << text;
+  EXPECT_LE(kernel.sharedBytes, 99 * 1024) << text;
 }
 
-// A slice of a large tile has 128 x 8 elements of each operand, on tensor cores
-// 128 x 16 (of halves in memory 128 x 32); of a small one 64 x 16 or 64 x 32.
-// 256 threads load 4 elements of f32, or 8 halves, at once.
+// A slice of a large tile has 128 x 8 elements of each operand; on tensor cores
+// 128 x 16 and 256 x 16 (of halves in memory twice as deep). 256 threads load 4
+// elements of f32, or 8 halves, at once. TF32, and halves in memory, are
+// copied.
 TEST(DeviceLoads, OfASliceTogether) {
-  expectTogether(product("f32", 2048, 2048, 1024), ProductPrecision::F32, 2);
-  expectTogether(product("f32", 2048, 2048, 1024), ProductPrecision::TF32, 4);
-  expectTogether(product("f32", 2048, 2048, 1024), ProductPrecision::BF16, 4);
-  expectTogether(product("bf16", 2048, 2048, 1024), ProductPrecision::F32, 4);
-  expectTogether(product("f32", 256, 256, 512), ProductPrecision::F32, 2);
-  expectTogether(product("f32", 256, 256, 512), ProductPrecision::TF32, 4);
-  expectTogether(product("bf16", 256, 256, 512), ProductPrecision::F32, 2);
+  const ProductPrecision f32 = ProductPrecision::F32,
+                         tf32 = ProductPrecision::TF32;
+  expectTogether(product("f32", 2048, 2048, 1024), f32, 2);
+  expectTogether(product("f32", 2048, 2048, 1024), tf32, 6, true);
+  expectTogether(product("f32", 2048, 2048, 1024), ProductPrecision::BF16, 6);
+  expectTogether(product("bf16", 2048, 2048, 1024), f32, 6, true);
+  expectTogether(product("f32", 256, 256, 512), f32, 2);
+  expectTogether(product("f32", 256, 256, 512), tf32, 2, true);
+  expectTogether(product("bf16", 256, 256, 512), f32, 2, true);
 }
 
 // Elements outside of the operands are no branches.
 TEST(DeviceLoads, AtEdgesTogether) {
-  expectTogether(product("f32", 200, 200, 200), ProductPrecision::F32, 2);
-  expectTogether(product("f32", 200, 200, 200), ProductPrecision::TF32, 4);
-  expectTogether(product("f32", 70, 65, 37), ProductPrecision::F32, 8);
-  expectTogether(product("f32", 70, 65, 37), ProductPrecision::TF32, 16);
+  const ProductPrecision f32 = ProductPrecision::F32,
+                         tf32 = ProductPrecision::TF32;
+  expectTogether(product("f32", 200, 200, 200), f32, 2);
+  expectTogether(product("f32", 200, 200, 200), tf32, 2, true);
+  expectTogether(product("f32", 70, 65, 37), f32, 8, true);
+  expectTogether(product("f32", 70, 65, 37), tf32, 8, true);
 }
 
 TEST(DeviceLoads, OfConvolutionsTogether) {
   for (const char *op : {"conv", "conv_input_grad"})
     for (int64_t stride : {1, 2})
       for (auto precision : {ProductPrecision::F32, ProductPrecision::TF32})
-        expectTogether(convolution(op, 16, 64, stride), precision,
-                       precision == ProductPrecision::F32 ? 2 : 4);
+        expectTogether(convolution(op, 16, 64, stride), precision, 2,
+                       precision == ProductPrecision::TF32);
 }
 
 // Window points of 1x1 leave no trace in addresses, which would hide that 16
 // bytes lie together.
 TEST(DeviceLoads, OfPointwiseGradientsTogether) {
-  expectTogether(pointwiseGrad(64, 14, 256, 1024), ProductPrecision::TF32, 4);
+  expectTogether(pointwiseGrad(64, 14, 256, 1024), ProductPrecision::TF32, 5,
+                 true);
   expectTogether(pointwiseGrad(8, 14, 64, 256), ProductPrecision::F32, 2);
 }
 
@@ -191,17 +199,17 @@ void expectTiles(int64_t m, int64_t n, int64_t k, ProductPrecision precision,
   EXPECT_EQ(found.kernel.mostLoads, loads) << m << " " << n << " " << k;
 }
 
-// Where tiles of 128 x 128 leave multiprocessors idle (132 of them), blocks
-// have half a tile or a part of k, not a quarter of a tile, whose products load
-// twice the bytes.
+// Of 132 multiprocessors few are idle: tiles of which nearly full waves come
+// out, of 128 x 192 or 128 x 256; parts of k where tiles are few, and of those
+// tiles alone that full waves leave behind.
 TEST(DeviceLoads, TilesThatFillTheDevice) {
   const ProductPrecision tf32 = ProductPrecision::TF32;
-  expectTiles(2048, 3072, 768, tf32, 16 * 24, 4);    // 3 waves, nearly full
-  expectTiles(2048, 768, 3072, tf32, 16 * 6 * 5, 4); // parts of k
-  expectTiles(2048, 768, 768, tf32, 16 * 12, 3);     // 128 x 64
-  expectTiles(768, 768, 2048, tf32, 6 * 6 * 7, 4);   // parts of k
-  expectTiles(6304, 768, 768, tf32, 50 * 12, 3);     // 128 x 64
-  expectTiles(64, 32768, 1024, tf32, 256, 3);        // 64 x 128
+  expectTiles(2048, 3072, 768, tf32, 16 * 16, 5);     // 128 x 192
+  expectTiles(2048, 768, 3072, tf32, 16 * 4 * 2, 5);  // halves of k
+  expectTiles(2048, 768, 768, tf32, 16 * 4 * 2, 5);   // halves of k
+  expectTiles(768, 768, 2048, tf32, 6 * 4 * 5, 5);    // parts of k
+  expectTiles(6304, 768, 768, tf32, 132 + 18 * 6, 6); // parts of the last 18
+  expectTiles(64, 32768, 1024, tf32, 256, 3);         // 64 x 128
   expectTiles(17000, 60, 36, ProductPrecision::F32, 133, 3); // 128 x 64
   expectTiles(60, 17000, 36, ProductPrecision::F32, 133, 3); // 64 x 128
 }

@@ -102,7 +102,7 @@ TEST(DevicePtx, LargeTiles) {
   expectAssembles(ptx, 128);
 }
 
-// Addresses under a window take registers, too; the sums leave half of them.
+// Addresses under a window take registers, too, beside the sums of large tiles.
 TEST(DevicePtx, ConvolutionsInLargeTiles) {
   std::string x = "tensor<64x256x14x14xf32, #ckopt.layout<[0, 2, 3, 1]>>",
               w = "tensor<256x256x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>";
@@ -117,8 +117,8 @@ TEST(DevicePtx, ConvolutionsInLargeTiles) {
                 x + ", " + w + ") -> " + x + "\n return %0 : " + x + "\n"),
         90, runtime::ProductPrecision::TF32);
     ASSERT_EQ(ptx.kernels.size(), 1u);
-    EXPECT_EQ(ptx.kernels[0].grid, 98 * 2);
-    expectAssembles(ptx, 128);
+    EXPECT_EQ(ptx.kernels[0].grid, 66 * 2); // 192 x 128: one wave
+    expectAssembles(ptx, 255);
   }
 }
 
@@ -168,7 +168,7 @@ TEST(DevicePtx, Doubles) {
 TEST(DevicePtx, Halves) {
   for (const char *type : {"f16", "bf16"})
     for (unsigned sm : {80u, 90u}) {
-      PtxModule ptx = ptxOf(product(type, 1, 200, 200, 200), sm);
+      PtxModule ptx = ptxOf(product(type, 1, 200, 200, 400), sm);
       ASSERT_EQ(ptx.kernels.size(), 1u);
       std::string half = type;
       EXPECT_EQ(count(ptx.text, "mma.sync.aligned.m16n8k16.row.col.f32." +
@@ -183,9 +183,12 @@ TEST(DevicePtx, Halves) {
 TEST(DevicePtx, HalvesInLargeTiles) {
   PtxModule ptx = ptxOf(product("bf16", 1, 2048, 2048, 1024), 90);
   ASSERT_EQ(ptx.kernels.size(), 1u);
-  EXPECT_EQ(ptx.kernels[0].grid, 256);
+  EXPECT_EQ(ptx.kernels[0].grid, 128);
   EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
-  expectAssembles(ptx, 128);
+  EXPECT_EQ(count(ptx.text, "st.shared"), 0u);
+  // B lies across k, and is transposed when it is read.
+  EXPECT_GT(count(ptx.text, "ldmatrix.sync.aligned.m8n8.x2.trans"), 0u);
+  expectAssembles(ptx, 255);
 }
 
 // Odd rows, so that every element is loaded and stored by itself.
@@ -215,9 +218,9 @@ TEST(DevicePtx, RoundedToHalves) {
     }
 }
 
-// f32 by TF32: an element is rounded once, on its way to shared memory; vectors
-// of 16 bytes get there whole, whichever way an operand lies. The first slice
-// has code of its own.
+// f32 by TF32: vectors of 16 bytes are copied to shared memory as they are,
+// whichever way an operand lies, and elements are rounded when fragments are
+// read: four words of A, two of B for each 16 x 8.
 TEST(DevicePtx, RoundedToTf32) {
   for (unsigned sm : {80u, 90u}) {
     PtxModule ptx = ptxOf(product("f32", 1, 200, 200, 200), sm,
@@ -225,26 +228,29 @@ TEST(DevicePtx, RoundedToTf32) {
     ASSERT_EQ(ptx.kernels.size(), 1u);
     EXPECT_EQ(
         count(ptx.text, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"),
-        16u);
-    EXPECT_EQ(count(ptx.text, "cvt.rna.tf32.f32"), 2 * 16u);
-    EXPECT_EQ(count(ptx.text, "st.shared.v4"), 2 * 4u);
-    EXPECT_EQ(count(ptx.text, "st.shared.b32"), 0u);
+        8u);
+    EXPECT_EQ(count(ptx.text, "cvt.rna.tf32.f32"), 2 * (4u + 2 * 4u));
+    EXPECT_EQ(count(ptx.text, "st.shared"), 0u);
+    EXPECT_EQ(count(ptx.text, "cp.async.cg.shared.global"),
+              3 * 2u); // two slices before
+    EXPECT_EQ(count(ptx.text, "cp.async.wait_group"), 1u);
+    EXPECT_EQ(count(ptx.text, "ldmatrix.sync.aligned.m8n8.x4.shared.b16"), 2u);
     EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
     expectAssembles(ptx, 128);
   }
 }
 
-// Two blocks of 256 threads fit at once.
+// One block has a multiprocessor's registers: 255 a thread.
 TEST(DevicePtx, RoundedInLargeTiles) {
   for (auto precision :
        {runtime::ProductPrecision::TF32, runtime::ProductPrecision::BF16}) {
     PtxModule ptx = ptxOf(product("f32", 1, 2048, 2048, 1024), 90, precision);
     ASSERT_EQ(ptx.kernels.size(), 1u);
-    EXPECT_EQ(ptx.kernels[0].grid, 256);
-    EXPECT_EQ(ptx.kernels[0].narrowAccesses, 32); // pairs of results
+    EXPECT_EQ(ptx.kernels[0].grid, 128);          // 128 x 256
+    EXPECT_EQ(ptx.kernels[0].narrowAccesses, 64); // pairs of results
     EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
-    EXPECT_LE(ptx.kernels[0].sharedBytes, 48 * 1024);
-    expectAssembles(ptx, 128);
+    EXPECT_LE(ptx.kernels[0].sharedBytes, 99 * 1024);
+    expectAssembles(ptx, 255);
   }
 }
 

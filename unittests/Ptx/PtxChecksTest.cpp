@@ -242,4 +242,56 @@ TEST(PtxChecks, UnknownCode) {
   expectError(body("ld.local.b32 %r2, [%rd1];\n"), {"'.local'"});
 }
 
+/// Each thread copies 16 bytes of its words to `sh`, then runs `text`.
+Kernel1 copied(const std::string &text, uint32_t block = 32) {
+  Kernel1 kernel = body("st.global.b32 [%rd2], %r1;\nmov.b64 %rd4, sh;\n"
+                        "mad.wide.u32 %rd3, %r1, 16, %rd4;\n"
+                        "cp.async.cg.shared.global [%rd3], [%rd2], 16;\n" +
+                            text,
+                        block);
+  kernel.declarations = ".shared .align 16 .b8 sh[1024];\n";
+  return kernel;
+}
+
+// What a copy under way writes is there behind its thread's wait, for others
+// behind a barrier after it; a wait that leaves its group under way is none.
+TEST(PtxChecks, CopiesUnderWay) {
+  const std::string commit = "cp.async.commit_group;\n",
+                    wait = "cp.async.wait_group 0;\n",
+                    own = "ld.shared.b32 %r2, [%rd3];\n",
+                    other = "ld.shared.b32 %r2, [sh];\n",
+                    early = "reads shared memory that line 18 copies to, which "
+                            "nobody has waited for";
+  expectFine(copied(commit + wait + own));
+  expectFine(copied("cp.async.wait_all;\n" + own));
+  expectFine(copied(commit + wait + "bar.sync 0;\n" + other, 64));
+  expectError(copied(own), {early});
+  expectError(copied(commit + own), {early});
+  expectError(copied(wait + own), {early});
+  expectError(copied(commit + "cp.async.wait_group 1;\n" + own), {early});
+  expectError(copied(commit + "bar.sync 0;\n" + other, 64), {early});
+  expectError(copied("st.shared.b32 [%rd3], %r1;\n"),
+              {"writes shared memory that line 18 copies to"});
+  expectError(copied(commit + wait + other, 64), {"a race in shared memory"});
+  expectError(copied("cp.async.cg.shared.global [%rd3+8], [%rd2], 16;\n"),
+              {"not aligned to 16 bytes"});
+}
+
+// Zeros are copied where no byte is read, wherever the address points to.
+TEST(PtxChecks, CopiesOfNothing) {
+  Kernel1 kernel =
+      copied("cp.async.wait_all;\nmov.b32 %r3, 0;\nmov.b64 %rd5, 64;\n"
+             "st.shared.b32 [%rd3], %r1;\nst.shared.b32 [%rd3+4], %r1;\n"
+             "cp.async.ca.shared.global [%rd3+4], [%rd5], 4, %r3;\n"
+             "cp.async.wait_all;\n"
+             "ld.shared.v2.b32 {%r4, %r5}, [%rd3];\n"
+             "st.global.v2.b32 [%rd2], {%r4, %r5};\n");
+  Outcome outcome = run(kernel);
+  ASSERT_EQ(outcome.error, "");
+  for (uint32_t thread = 0; thread < 32; ++thread) {
+    EXPECT_EQ(outcome.out[4 * thread], thread);
+    EXPECT_EQ(outcome.out[4 * thread + 1], 0u);
+  }
+}
+
 } // namespace

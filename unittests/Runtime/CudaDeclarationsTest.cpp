@@ -119,6 +119,8 @@ TEST(CudaDeclarations, NumbersAreTheHeaders) {
             int(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
   EXPECT_EQ(int(ours::kLocalSizeBytes),
             int(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
+  EXPECT_EQ(int(ours::kMaxDynamicSharedBytes),
+            int(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
   EXPECT_EQ(int(ours::kNumRegs), int(CU_FUNC_ATTRIBUTE_NUM_REGS));
   EXPECT_EQ(int(ours::kErrorLogBuffer), int(CU_JIT_ERROR_LOG_BUFFER));
   EXPECT_EQ(int(ours::kErrorLogBufferSizeBytes),

@@ -142,7 +142,9 @@ struct KernelInfo {
   std::string symbol;      ///< [A-Za-z_][A-Za-z0-9_]*
   int64_t grid = 1;        ///< 1 .. 2^31 - 1
   int64_t block = 1;       ///< 1 .. 1024
-  int64_t sharedBytes = 0; ///< static shared memory, at most 48 KiB
+  /// Shared memory, at most 99 KiB; of more than 48 KiB, which code cannot
+  /// declare, launches ask for all.
+  int64_t sharedBytes = 0;
   int32_t pointers = 0;
   int32_t scalars = 0;
   std::vector<std::string> sources; ///< names of ONNX nodes, for messages

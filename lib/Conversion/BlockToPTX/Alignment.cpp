@@ -168,6 +168,10 @@ unsigned Divisors::ofElement(Operation *access) {
   return divisor;
 }
 
+bool blockform::isMultiple(Value number, unsigned exponent) {
+  return Divisors().ofNumber(number) >= exponent;
+}
+
 /// Gives an access of `type` the alignment 2^exponent unless it has a better
 /// one. Elements always lie at multiples of their size; vectors only if the
 /// access does not state less.

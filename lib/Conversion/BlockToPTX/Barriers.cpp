@@ -21,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -47,10 +48,12 @@ public:
   void run();
 
 private:
-  Accesses accessesOf(Operation *op) const;
+  template <bool Forward> Accesses accessesOf(Operation *op) const;
+  uint64_t sharedBit(Value buffer) const;
   template <bool Forward> Accesses flow(Block &block, Accesses state);
   llvm::SmallDenseMap<Operation *, Accesses> before, after;
   gpu::GPUFuncOp function;
+  uint64_t copied = 0; ///< buffers that copies under way are made to
 };
 
 } // namespace
@@ -62,13 +65,27 @@ static Value baseOf(Value address) {
   return address;
 }
 
-Accesses Barriers::accessesOf(Operation *op) const {
+/// Returns the bit of a shared buffer; none for a buffer of the thread itself.
+uint64_t Barriers::sharedBit(Value buffer) const {
+  auto shared = dyn_cast<BlockArgument>(buffer);
+  return shared ? uint64_t(1) << std::min(1 + shared.getArgNumber(), 63u) : 0;
+}
+
+/// A copy under way counts as written where it begins, which must be behind
+/// what reads the bytes before, and where it is waited for, which must be
+/// before what reads it: the latter matters to what comes later alone.
+template <bool Forward> Accesses Barriers::accessesOf(Operation *op) const {
   uint64_t memory = 1; // global memory
+  if (auto copy = dyn_cast<block::CopyAsyncOp>(op))
+    return {memory, sharedBit(copy.getTo())};
+  if (auto load = dyn_cast<block::LoadMatricesOp>(op))
+    return {sharedBit(load.getFrom()), 0};
+  if (isa<block::WaitCopiesOp>(op))
+    return {0, Forward ? copied : 0};
   if (Value buffer = bufferOf(op)) {
-    auto shared = dyn_cast<BlockArgument>(buffer);
-    if (!shared)
-      return {}; // a buffer of the thread itself
-    memory = uint64_t(1) << std::min(1 + shared.getArgNumber(), 63u);
+    memory = sharedBit(buffer);
+    if (!memory)
+      return {};
   } else if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
     if (baseOf(load.getAddr()).getDefiningOp<LLVM::AddressOfOp>())
       return {}; // a constant table
@@ -102,7 +119,7 @@ template <bool Forward> Accesses Barriers::flow(Block &block, Accesses state) {
       }
       out = out | end;
     }
-    state = op.getNumRegions() ? out : state | accessesOf(&op);
+    state = op.getNumRegions() ? out : state | accessesOf<Forward>(&op);
   };
   if constexpr (Forward)
     for (Operation &op : block)
@@ -114,6 +131,8 @@ template <bool Forward> Accesses Barriers::flow(Block &block, Accesses state) {
 }
 
 void Barriers::run() {
+  function->walk(
+      [&](block::CopyAsyncOp copy) { copied |= sharedBit(copy.getTo()); });
   SmallVector<gpu::BarrierOp> barriers;
   function->walk([&](gpu::BarrierOp barrier) { barriers.push_back(barrier); });
   for (gpu::BarrierOp barrier : barriers) {

@@ -276,6 +276,9 @@ void Checker::checkThreads(scf::ForallOp forall) {
     if (auto mma = dyn_cast<block::MmaOp>(op))
       if (std::string mistake = mistakeOf(mma); !mistake.empty())
         fail(op) << "'block.mma' " << mistake;
+    if (auto copy = dyn_cast<block::CopyAsyncOp>(op))
+      if (std::string mistake = mistakeOf(copy); !mistake.empty())
+        fail(op) << "'block.copy_async' " << mistake;
   });
 }
 
@@ -294,11 +297,12 @@ void Checker::checkBufferUses() {
     for (Operation *user : buffer.getUsers()) {
       // The buffer itself cannot be the stored value, because elements are
       // numbers.
-      if (!isPrivate && isa<block::MmaOp>(user))
+      if (!isPrivate && isa<block::MmaOp, block::CopyAsyncOp>(user))
         continue;
       if (bufferOf(user) != buffer)
         fail(user) << "buffers are only accessed by memref.load, memref.store, "
-                      "vector.load and vector.store; shared ones by block.mma";
+                      "vector.load and vector.store; shared ones by block.mma "
+                      "and block.copy_async";
       else if (isPrivate)
         checkPrivateAccess(user, buffer);
     }

@@ -33,6 +33,9 @@ TreeCount mergeLaneSteps(const Kernel &kernel);
 /// global memory.
 void removeNeedlessBarriers(mlir::gpu::GPUFuncOp function);
 
+/// Returns whether 2^exponent is known to divide a number.
+bool isMultiple(mlir::Value number, unsigned exponent);
+
 /// Sets the alignment of every access of the function to the best provable one.
 void deriveAlignment(mlir::gpu::GPUFuncOp function);
 

@@ -134,6 +134,7 @@ struct BlockToLoops : ckopt::impl::BlockToLoopsPassBase<BlockToLoops> {
   }
 
   void lower(Kernel &kernel) {
+    expandCopies(kernel);
     expandMma(kernel, /*byWarps=*/false);
     SmallVector<scf::ForallOp> threads;
     kernel.blocks->walk([&](scf::ForallOp forall) {

@@ -12,10 +12,12 @@
 // is one element, and a thread's two of a row are those of k = q and q + 4. The
 // order of k does not matter as long as A and B agree, so columns of memory are
 // renumbered: 2q becomes q, and 2q + 1 becomes q + 4. Rows along k are then
-// read in pairs, too.
+// read in pairs, too. Where rows are multiples of 16 bytes, ldmatrix reads
+// fragments of both in the order of k.
 //
 //===----------------------------------------------------------------------===//
 #include "Mma.h"
+#include "BlockToGPU.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -84,6 +86,10 @@ struct Expansion {
     return arith::MulIOp::create(b, x, index(by));
   }
   bool isTf32() { return mma.getA().getType().getElementType().isF32(); }
+  /// Returns what is multiplied where f32 is read.
+  Value rounded(Value v) {
+    return mma.getRounds() ? block::RoundTf32Op::create(b, v.getType(), v) : v;
+  }
   /// Returns the offsets of rows group and group + 8 of A.
   std::pair<Value, Value> rows() {
     Value row = add(mma.getAOffset(), times(group, mma.getAPitch()));
@@ -93,7 +99,9 @@ struct Expansion {
   SmallVector<Value> byLoop();
   SmallVector<Value> byWarp();
   /// Loads the registers of A and of B.
-  void loadHalves(SmallVector<Value> &x, SmallVector<Value> &y);
+  bool inRows();
+  void loadMatrices(SmallVector<Value> &x, SmallVector<Value> &y);
+  void loadPairs(SmallVector<Value> &x, SmallVector<Value> &y);
   void loadTf32(SmallVector<Value> &x, SmallVector<Value> &y);
 
   MmaOp mma;
@@ -114,7 +122,7 @@ SmallVector<Value> Expansion::byLoop() {
   Value k = loop.getInductionVar();
   auto read = [&](Value buffer, Value from, int64_t step) -> Value {
     Value at = add(from, step == 1 ? k : times(k, step));
-    Value v = memref::LoadOp::create(b, buffer, at);
+    Value v = rounded(memref::LoadOp::create(b, buffer, at));
     return isTf32() ? v : arith::ExtFOp::create(b, b.getF32Type(), v);
   };
   Value x[] = {read(mma.getA(), low, mma.getAStep()),
@@ -129,7 +137,72 @@ SmallVector<Value> Expansion::byLoop() {
   return SmallVector<Value>(loop.getResults());
 }
 
-void Expansion::loadHalves(SmallVector<Value> &x, SmallVector<Value> &y) {
+/// Loads by ldmatrix: of A four matrices of 8 x 8 halves or 8 x 4 words, of B
+/// two below each other. Lanes give rows of memory, which lie along k or, to be
+/// transposed, across; words across are loaded one by one.
+void Expansion::loadMatrices(SmallVector<Value> &x, SmallVector<Value> &y) {
+  Type element = mma.getA().getType().getElementType();
+  Value lane = arith::RemUIOp::create(b, mma.getThread(), index(kWarp));
+  int64_t half = mma.getDepth() / 2;
+  auto bit = [&](int64_t of, int64_t factor) -> Value {
+    Value shifted = arith::DivUIOp::create(b, lane, index(of));
+    return times(arith::RemUIOp::create(b, shifted, index(2)), factor);
+  };
+  Value row = arith::RemUIOp::create(b, lane, index(8));
+  // The matrix of a lane begins at (line, depth).
+  auto rows = [&](Value buffer, Value offset, Value line, Value depth,
+                  int64_t pitch, int64_t step, size_t count) {
+    bool across = step != 1;
+    (across ? depth : line) = add(across ? depth : line, row);
+    Value at = add(offset, add(times(line, pitch), times(depth, step)));
+    auto words = block::LoadMatricesOp::create(
+        b, SmallVector<Type>(count, b.getI32Type()), buffer, at, across);
+    return SmallVector<Value>(words.getWords());
+  };
+  auto single = [&](Value buffer, Value offset, int64_t step, size_t count) {
+    Value place = arith::RemUIOp::create(b, lane, index(4));
+    Value first = add(offset, add(group, times(place, step)));
+    SmallVector<Value> words;
+    for (size_t i = 0; i < count; ++i) {
+      int64_t line = count == 4 ? int64_t(i % 2) * 8 : 0,
+              depth = int64_t(count == 4 ? i / 2 : i) * half;
+      words.push_back(memref::LoadOp::create(
+          b, buffer, add(first, index(line + depth * step))));
+    }
+    return words;
+  };
+  auto formed = [&](SmallVector<Value> words) {
+    for (Value &word : words) {
+      if (isTf32()) {
+        Value v = word;
+        if (mma.getRounds()) {
+          if (v.getType().isInteger(32))
+            v = arith::BitcastOp::create(b, b.getF32Type(), v);
+          v = rounded(v);
+        }
+        word = v.getType().isInteger(32)
+                   ? v
+                   : arith::BitcastOp::create(b, b.getI32Type(), v).getResult();
+      } else if (element.isF16()) { // the instruction for bf16 takes words
+        Value one = vector::FromElementsOp::create(
+            b, VectorType::get({1}, word.getType()), word);
+        word = vector::BitCastOp::create(b, VectorType::get({2}, element), one);
+      }
+    }
+    return words;
+  };
+  bool singleA = isTf32() && mma.getAStep() != 1,
+       singleB = isTf32() && mma.getBStep() != 1;
+  x = formed(singleA ? single(mma.getA(), mma.getAOffset(), mma.getAStep(), 4)
+                     : rows(mma.getA(), mma.getAOffset(), bit(8, 8),
+                            bit(16, half), mma.getAPitch(), mma.getAStep(), 4));
+  y = formed(singleB ? single(mma.getB(), mma.getBOffset(), mma.getBStep(), 2)
+                     : rows(mma.getB(), mma.getBOffset(), index(0),
+                            bit(8, half), mma.getBPitch(), mma.getBStep(), 2));
+}
+
+/// The same in pairs along k, which need not lie at multiples of 16 bytes.
+void Expansion::loadPairs(SmallVector<Value> &x, SmallVector<Value> &y) {
   Type element = mma.getA().getType().getElementType();
   VectorType pair = VectorType::get({2}, element);
   auto read = [&](Value buffer, Value at) -> Value {
@@ -169,7 +242,7 @@ void Expansion::loadTf32(SmallVector<Value> &x, SmallVector<Value> &y) {
       two[1] = memref::LoadOp::create(b, buffer, add(first, index(step)));
     }
     for (Value &v : two)
-      v = arith::BitcastOp::create(b, word, v);
+      v = arith::BitcastOp::create(b, word, rounded(v));
     return std::pair(two[0], two[1]);
   };
   auto [low, high] = rows();
@@ -181,12 +254,27 @@ void Expansion::loadTf32(SmallVector<Value> &x, SmallVector<Value> &y) {
   y = {b0, b1};
 }
 
+/// Returns whether rows lie at multiples of 16 bytes, and so that 8 of them use
+/// different banks: at odd multiples. Words across k use different banks where
+/// their distance is 8 more than a multiple of 32.
+bool Expansion::inRows() {
+  int64_t wide = isTf32() ? 4 : 8;
+  auto are = [&](Value offset, int64_t pitch, int64_t step) {
+    if (isTf32() && step != 1)
+      return step % 32 == 8;
+    return (step == 1 ? pitch : step) % (2 * wide) == wide &&
+           isMultiple(offset, isTf32() ? 2 : 3);
+  };
+  return are(mma.getAOffset(), mma.getAPitch(), mma.getAStep()) &&
+         are(mma.getBOffset(), mma.getBPitch(), mma.getBStep());
+}
+
 SmallVector<Value> Expansion::byWarp() {
   SmallVector<Value> x, y;
   if (isTf32())
-    loadTf32(x, y);
+    inRows() ? loadMatrices(x, y) : loadTf32(x, y);
   else
-    loadHalves(x, y);
+    inRows() ? loadMatrices(x, y) : loadPairs(x, y);
   Type element = mma.getA().getType().getElementType();
   Type f32 = b.getF32Type();
   auto type =

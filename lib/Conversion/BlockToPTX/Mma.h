@@ -14,8 +14,15 @@ namespace ckopt::blockform {
 /// Returns why `mma` may not stand at its place, or "".
 std::string mistakeOf(block::MmaOp mma);
 
-/// Replaces every operation of the block dialect in the kernel by one thread's
-/// code. block.mma becomes loops, or loads of fragments and nvvm.mma.sync;
+/// Returns why `copy` may not stand at its place, or "".
+std::string mistakeOf(block::CopyAsyncOp copy);
+
+/// Replaces copies under way by ones that a thread makes when it waits, for the
+/// CPU. Foralls over threads are still there.
+void expandCopies(const Kernel &kernel);
+
+/// Replaces products and roundings of the block dialect by one thread's code.
+/// block.mma becomes loops, or loads of fragments and nvvm.mma.sync;
 /// block.round_tf32 becomes integer operations, or the GPU's conversion. Both
 /// ways give the same bits.
 void expandMma(const Kernel &kernel, bool byWarps);

@@ -135,8 +135,7 @@ void Scanner::scanLine(StringRef full) {
     kernel = name;
   if (line.contains(".extern") && line.contains(".func"))
     found("function that nobody links");
-  if (line.contains("__dynamic_shmem__") ||
-      (line.contains(".extern") && line.contains(".shared")))
+  if (line.contains("__dynamic_shmem__"))
     found("dynamic shared memory");
   if (hasName(line, "malloc"))
     found("memory taken while running");
@@ -174,7 +173,7 @@ bool blockform::isAboutF64(const PtxViolation &violation) {
 static SmallVector<StringRef> partsOfAccess(StringRef instruction) {
   SmallVector<StringRef> parts;
   instruction.split(parts, '.');
-  if ((parts[0] != "ld" && parts[0] != "st") ||
+  if ((parts[0] != "ld" && parts[0] != "st" && parts[0] != "cp") ||
       !llvm::is_contained(parts, "global"))
     parts.clear();
   return parts;
@@ -183,6 +182,8 @@ static SmallVector<StringRef> partsOfAccess(StringRef instruction) {
 /// Counts an access of global memory.
 static void countAccess(ArrayRef<StringRef> parts, PtxKernel &kernel) {
   unsigned bits = 0, lanes = 1;
+  if (parts[0] == "cp") // copies of 16 bytes pass the first cache
+    bits = llvm::is_contained(parts, "cg") ? 128 : 32;
   for (StringRef part : llvm::drop_begin(parts)) {
     if (part.consume_front("v"))
       (void)part.getAsInteger(10, lanes);
@@ -221,7 +222,7 @@ void blockform::countAccesses(StringRef text,
     if (parts.empty())
       continue;
     countAccess(parts, *inside);
-    if (parts[0] == "ld") {
+    if (parts[0] != "st") {
       inside->loadStretches += ++together == 1;
       inside->mostLoads = std::max(inside->mostLoads, together);
     }

@@ -24,9 +24,10 @@ using namespace ckopt::blockform;
 /// arith has code except the remainder of floats.
 static const llvm::StringSet<> &selectable() {
   static const llvm::StringSet<> names = {
-      "block.mma", "block.round_tf32", "math.absf", "math.absi", "math.ceil",
-      "math.copysign", "math.ctlz", "math.ctpop", "math.cttz", "math.floor",
-      "math.fma", "math.roundeven", "math.sqrt", "math.trunc",
+      "block.commit_copies", "block.copy_async", "block.mma",
+      "block.round_tf32", "block.wait_copies", "math.absf", "math.absi",
+      "math.ceil", "math.copysign", "math.ctlz", "math.ctpop", "math.cttz",
+      "math.floor", "math.fma", "math.roundeven", "math.sqrt", "math.trunc",
       // Lanes.
       "vector.bitcast", "vector.broadcast", "vector.constant_mask",
       "vector.create_mask", "vector.extract", "vector.extract_strided_slice",

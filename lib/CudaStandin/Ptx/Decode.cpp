@@ -210,7 +210,7 @@ bool Decoder::decode() {
       fast::decodeInteger, fast::decodeBits,    fast::decodeFloat,
       fast::decodeHalf,    fast::decodeCompare, fast::decodeConvert};
   static const Family others[] = {decodeMove, decodeMemory, decodeControl,
-                                  decodeWarp, decodeMma};
+                                  decodeWarp, decodeMma,    decodeCopies};
   bool known = false;
   for (Family family :
        fastLanes && !onlyPlainLanes ? fastFamilies : plainFamilies)

@@ -121,6 +121,7 @@ bool decodeMemory(Decoder &d);
 bool decodeControl(Decoder &d);
 bool decodeWarp(Decoder &d);
 bool decodeMma(Decoder &d);
+bool decodeCopies(Decoder &d);
 
 } // namespace standin::ptx
 

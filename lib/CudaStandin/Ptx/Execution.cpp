@@ -27,8 +27,10 @@ Execution::Execution(const Program &program, const Kernel &kernel,
                      const LaunchSize &size,
                      const std::vector<char> &parameters, GlobalMemory &memory)
     : program(program), kernel(kernel), size(size), parameters(parameters),
-      memory(memory), shared(kernel.sharedBytes + 16),
-      sharedGranules(kernel.sharedBytes / kernel.sharedGranule + 1),
+      memory(memory), sharedBytes(kernel.sharedBytes + size.sharedBytes),
+      shared(sharedBytes + 16),
+      sharedGranules(sharedBytes / kernel.sharedGranule + 1),
+      underWay(sharedGranules.size()),
       threads(size.block[0] * size.block[1] * size.block[2]),
       warps((threads + kLanes - 1) / kLanes) {
   for (size_t i = 0; i < warps.size(); ++i) {
@@ -89,6 +91,8 @@ void Execution::startWarp(Warp &warp) {
   warp.current = {0, warp.all, kNoPlace};
   warp.waiting.clear();
   warp.time = memory.clock.now;
+  for (Warp::Copies &copies : warp.copies)
+    copies = {};
   warp.written.assign(kernel.numSlots, 0);
   warp.holes.clear();
   for (const ConstantSlot &constant : kernel.constants)
@@ -120,6 +124,7 @@ void Execution::startWarp(Warp &warp) {
 void Execution::runBlock() {
   Clock &clock = memory.clock;
   clock.block = clock.interval = ++clock.now;
+  std::fill(underWay.begin(), underWay.end(), 0);
   for (Warp &warp : warps)
     startWarp(warp);
   while (error.empty()) {
@@ -275,6 +280,10 @@ std::string standin::ptx::launch(const Program &program, const Kernel &kernel,
       (kernel.maxThreads && threads > kernel.maxThreads))
     return "kernel '" + kernel.name + "' cannot have " +
            std::to_string(threads) + " threads";
+  if (size.sharedBytes && kernel.sharedBytes)
+    return "kernel '" + kernel.name +
+           "' has shared memory of its own beside that of the launch, which "
+           "the interpreter does not know";
   return Execution(program, kernel, size, parameters, memory).run();
 }
 
@@ -282,7 +291,7 @@ std::string standin::ptx::launch(const Program &program,
                                  const std::string &name, uint32_t grid,
                                  uint32_t block,
                                  const std::vector<uint64_t> &values,
-                                 GlobalMemory &memory) {
+                                 GlobalMemory &memory, uint32_t sharedBytes) {
   auto found = program.kernels.find(name);
   if (found == program.kernels.end())
     return "no kernel '" + name + "'";
@@ -299,5 +308,6 @@ std::string standin::ptx::launch(const Program &program,
   }
   LaunchSize size;
   size.grid[0] = grid, size.block[0] = block;
+  size.sharedBytes = sharedBytes;
   return launch(program, kernel, size, bytes, memory);
 }

@@ -31,6 +31,13 @@ struct Holes {
   uint32_t bits[2 * kLanes] = {}; ///< in the layout of the register file
 };
 
+/// A copy to shared memory that is under way.
+struct Copy {
+  uint64_t to, from;
+  uint32_t bytes, read; ///< read: 0, zeros are copied
+  uint32_t instruction;
+};
+
 struct Warp {
   Execution *execution = nullptr;
   uint32_t number = 0;
@@ -43,6 +50,13 @@ struct Warp {
   std::vector<Group> waiting; ///< a stack of groups
   enum State { Running, AtBarrier, Done } state = Done;
   uint64_t executed = 0; ///< instructions since the last barrier
+  /// Copies that a lane's thread has not waited for: the open group, and closed
+  /// ones in order.
+  struct Copies {
+    std::vector<Copy> open;
+    std::vector<std::vector<Copy>> closed;
+  };
+  Copies copies[kLanes];
 
   /// Continues with the next group when the current one has ended.
   void next() {
@@ -65,8 +79,12 @@ public:
   const LaunchSize size;
   const std::vector<char> &parameters;
   GlobalMemory &memory;
+  const uint64_t sharedBytes; ///< declared, and what the launch gives
   std::vector<char> shared;
   std::vector<Granule> sharedGranules;
+  /// Of each granule of shared memory, the copy under way to it: instruction
+  /// number plus one, else 0.
+  std::vector<uint32_t> underWay;
   std::string reason; ///< why an instruction faulted
 
 private:

@@ -8,8 +8,8 @@
 // that .nc reads must not be written during the launch.
 //
 //===----------------------------------------------------------------------===//
+#include "Accessor.h"
 #include "Decode.h"
-#include "Execution.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,43 +19,6 @@ using namespace standin::ptx;
 //===----------------------------------------------------------------------===//
 // Execution
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// One access of one lane.
-class Accessor {
-public:
-  Accessor(const Instruction &in, Lanes &lanes, bool write)
-      : in(in), lanes(lanes), execution(*lanes.warp->execution), write(write),
-        bytes(unsigned(in.bytes) * in.count) {}
-  /// Returns where the bytes are, or null after a fault.
-  char *place(uint64_t address, unsigned lane);
-
-private:
-  char *inShared(uint64_t address);
-  char *inGlobal(uint64_t address);
-  char *inParameters(uint64_t address);
-  char *inStatics(uint64_t address);
-  bool check(Granule *granules, unsigned granule, bool shared);
-  char *fault(const std::string &why) {
-    execution.reason = why;
-    lanes.fault = execution.reason.c_str();
-    return nullptr;
-  }
-  std::string number(uint64_t address) const {
-    char text[24];
-    std::snprintf(text, sizeof text, "0x%llx", (unsigned long long)address);
-    return text;
-  }
-  char *race(const Granule &granule, Conflict conflict, bool shared);
-
-  const Instruction &in;
-  Lanes &lanes;
-  Execution &execution;
-  bool write;
-  unsigned bytes;
-  Access by{};
-};
-} // namespace
 
 char *Accessor::race(const Granule &granule, Conflict conflict, bool shared) {
   if (conflict == Conflict::Unwritten)
@@ -95,11 +58,17 @@ bool Accessor::check(Granule *granules, unsigned granule, bool shared) {
 }
 
 char *Accessor::inShared(uint64_t address) {
-  uint64_t offset = address - kSharedBase, size = execution.kernel.sharedBytes;
+  uint64_t offset = address - kSharedBase, size = execution.sharedBytes;
   if (address < kSharedBase || bytes > size || offset > size - bytes)
     return fault("shared address " + number(address) + " is outside of the " +
-                 std::to_string(size) + " bytes of the kernel");
+                 std::to_string(size) + " bytes of the block");
   unsigned granule = execution.kernel.sharedGranule;
+  for (unsigned i = 0; i < bytes / granule && !begins; ++i)
+    if (uint32_t copy = execution.underWay[offset / granule + i])
+      return fault(std::string(write ? "writes" : "reads") +
+                   " shared memory that line " +
+                   std::to_string(execution.kernel.code[copy - 1].line) +
+                   " copies to, which nobody has waited for");
   return check(&execution.sharedGranules[offset / granule], granule, true)
              ? &execution.shared[offset]
              : nullptr;
@@ -111,7 +80,7 @@ char *Accessor::inStatics(uint64_t address) {
     if (address < variable.address ||
         address - variable.address + bytes > variable.bytes)
       continue;
-    if (in.space != Space::None && in.space != variable.space)
+    if (space != Space::None && space != variable.space)
       return fault("'" + variable.name + "' is in another state space");
     if (write)
       return fault("variables of the module are not written");
@@ -146,7 +115,7 @@ char *Accessor::place(uint64_t address, unsigned lane) {
                  std::to_string(bytes) + " bytes");
   by.thread = lanes.warp->thread(lane);
   by.instruction = uint32_t(&in - execution.kernel.code.data());
-  switch (in.space) {
+  switch (space) {
   case Space::Shared:
     return inShared(address);
   case Space::Param:
@@ -170,33 +139,41 @@ static uint64_t addressOf(const Instruction &in, const Lanes &lanes,
   return value + uint64_t(in.offset);
 }
 
-/// Counts the sectors of a warp's access, if it is one of global memory. An
-/// aligned access of a lane lies in one sector.
-static void countSectors(const Instruction &in, const Lanes &lanes,
-                         unsigned slot, Traffic GlobalMemory::*kind) {
-  if (in.space != Space::Global)
-    return;
+void standin::ptx::countSectors(Traffic &traffic, const uint64_t *addresses,
+                                uint32_t active, unsigned bytes) {
   uint64_t sectors[kLanes];
-  unsigned count = 0, active = 0;
+  unsigned count = 0;
   for (unsigned l = 0; l < kLanes; ++l) {
-    if (!(lanes.active >> l & 1))
+    if (!(active >> l & 1))
       continue;
-    ++active;
-    uint64_t sector = addressOf(in, lanes, slot, l) / 32;
+    traffic.bytes += bytes;
+    uint64_t sector = addresses[l] / 32;
     if (std::find(sectors, sectors + count, sector) == sectors + count)
       sectors[count++] = sector;
   }
-  Traffic &traffic = lanes.warp->execution->memory.*kind;
   ++traffic.requests;
   traffic.sectors += count;
-  traffic.bytes += uint64_t(active) * in.bytes * in.count;
+}
+
+/// Counts a warp's access, if it is one of global memory.
+static void count(const Instruction &in, const Lanes &lanes, unsigned slot,
+                  Traffic GlobalMemory::*kind) {
+  if (in.space != Space::Global)
+    return;
+  uint64_t addresses[kLanes];
+  for (unsigned l = 0; l < kLanes; ++l)
+    if (lanes.active >> l & 1)
+      addresses[l] = addressOf(in, lanes, slot, l);
+  countSectors(lanes.warp->execution->memory.*kind, addresses, lanes.active,
+               unsigned(in.bytes) * in.count);
 }
 
 // Bits of the detail: bit 0 says that the address has 32 bits, bit 1 that a
 // narrow value is signed; bits 8 to 15 hold the bits of the registers.
 static void load(const Instruction &in, Lanes &lanes) {
-  Accessor accessor(in, lanes, /*write=*/false);
-  countSectors(in, lanes, in.dsts, &GlobalMemory::loads);
+  Accessor accessor(in, lanes, /*write=*/false, in.space,
+                    unsigned(in.bytes) * in.count);
+  count(in, lanes, in.dsts, &GlobalMemory::loads);
   bool wide = in.bytes == 8;
   for (unsigned l = 0; l < kLanes; ++l) {
     if (!(lanes.active >> l & 1))
@@ -233,8 +210,9 @@ static void load(const Instruction &in, Lanes &lanes) {
 }
 
 static void store(const Instruction &in, Lanes &lanes) {
-  Accessor accessor(in, lanes, /*write=*/true);
-  countSectors(in, lanes, 0, &GlobalMemory::stores);
+  Accessor accessor(in, lanes, /*write=*/true, in.space,
+                    unsigned(in.bytes) * in.count);
+  count(in, lanes, 0, &GlobalMemory::stores);
   for (unsigned l = 0; l < kLanes; ++l) {
     if (!(lanes.active >> l & 1))
       continue;

@@ -153,6 +153,7 @@ private:
 /// line, block, thread.
 struct LaunchSize {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  uint32_t sharedBytes = 0; ///< of the array that code leaves without a size
 };
 std::string launch(const Program &program, const Kernel &kernel,
                    const LaunchSize &size, const std::vector<char> &parameters,
@@ -161,7 +162,7 @@ std::string launch(const Program &program, const Kernel &kernel,
 std::string launch(const Program &program, const std::string &kernel,
                    uint32_t grid, uint32_t block,
                    const std::vector<uint64_t> &parameters,
-                   GlobalMemory &memory);
+                   GlobalMemory &memory, uint32_t sharedBytes = 0);
 
 } // namespace standin::ptx
 

@@ -17,10 +17,13 @@
 // results.
 //
 //===----------------------------------------------------------------------===//
+#include "Accessor.h"
 #include "Decode.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 using namespace standin::ptx;
 
@@ -116,7 +119,69 @@ static bool decodeMmaOp(Decoder &d) {
   return true;
 }
 
+//===----------------------------------------------------------------------===//
+// ldmatrix
+//===----------------------------------------------------------------------===//
+
+// Bits of the detail: 0, the address has 32 bits; 1, transposed.
+static void loadMatrices(const Instruction &in, Lanes &lanes) {
+  if (lanes.active != kAllLanes) {
+    lanes.fault = "ldmatrix.sync.aligned needs all 32 lanes of the warp";
+    return;
+  }
+  Accessor accessor(in, lanes, /*write=*/false, Space::Shared, 16);
+  const uint32_t *base = lanes.slot(in.slots[in.dsts]);
+  uint16_t rows[32][8];
+  for (unsigned l = 0; l < 8u * in.dsts; ++l) {
+    uint64_t address =
+        in.detail & 1 ? base[l] : reinterpret_cast<const uint64_t *>(base)[l];
+    const char *row = accessor.place(address + uint64_t(in.offset), l);
+    if (!row) {
+      lanes.faultLane = l;
+      return;
+    }
+    std::memcpy(rows[l], row, 16);
+  }
+  for (unsigned i = 0; i < in.dsts; ++i)
+    for (unsigned l = 0; l < kLanes; ++l) {
+      unsigned g = l / 4, pair = l % 4 * 2;
+      auto element = [&](unsigned at) -> uint32_t {
+        return in.detail & 2 ? rows[8 * i + pair + at][g]
+                             : rows[8 * i + g][pair + at];
+      };
+      lanes.slot(in.slots[i])[l] = element(0) | element(1) << 16;
+    }
+}
+
+static bool decodeMatrices(Decoder &d) {
+  std::string_view count = d.takeOf({"x1", "x2", "x4"});
+  if (!d.take("sync") || !d.take("aligned") || !d.take("m8n8") ||
+      (!d.take("shared") && !d.take("shared::cta")) || count.empty() ||
+      !d.expect(2, 1) || d.types[0] != Type::B16)
+    return d.fail("ldmatrix.sync.aligned.m8n8.{x1,x2,x4}.shared.b16 is needed");
+  bool transposed = d.take("trans");
+  const Operand &result = d.statement.operands[0];
+  std::vector<Operand> single{result};
+  const auto &parts = result.kind == Operand::Vector ? result.parts : single;
+  if (parts.size() != size_t(count[1] - '0'))
+    return d.fail("as many registers are needed as matrices");
+  for (const Operand &part : parts)
+    if (!d.def(part, Type::B32))
+      return false;
+  if (!d.address(d.statement.operands[1]))
+    return false;
+  d.in.detail |= transposed ? 2u : 0u;
+  d.in.run = &loadMatrices;
+  d.in.uniform = true;
+  d.kernel.sharedGranule = std::min(d.kernel.sharedGranule, 16u);
+  return true;
+}
+
 bool standin::ptx::decodeMma(Decoder &d) {
+  if (d.op == "ldmatrix") {
+    (void)decodeMatrices(d);
+    return true;
+  }
   if (d.op != "mma")
     return false;
   (void)decodeMmaOp(d);

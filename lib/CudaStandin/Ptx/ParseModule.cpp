@@ -66,7 +66,8 @@ bool Parser::directive() {
     if (!here().is("64"))
       return fail("only addresses of 64 bits are known");
     ++at;
-  } else if (word.is(".visible") || word.is(".weak") || word.is(".common")) {
+  } else if (word.is(".visible") || word.is(".weak") || word.is(".common") ||
+             word.is(".extern")) {
     // Linkage.
   } else if (word.is(".entry")) {
     return entry();
@@ -160,6 +161,10 @@ bool Parser::variable(Variable &variable, std::vector<uint8_t> *values) {
   variable.name = std::string(next().text);
   while (accept("[")) {
     uint64_t size = 0;
+    if (accept("]")) { // the launch gives its size
+      elements = 0;
+      break;
+    }
     if (!integer(size) || !need("]"))
       return false;
     elements *= size;

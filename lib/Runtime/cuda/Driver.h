@@ -74,6 +74,7 @@ enum FunctionAttribute : int {
   kSharedSizeBytes = 1,
   kLocalSizeBytes = 3,
   kNumRegs = 4,
+  kMaxDynamicSharedBytes = 8,
 };
 enum JitOption : int { kErrorLogBuffer = 5, kErrorLogBufferSizeBytes = 6 };
 enum : unsigned {

@@ -131,6 +131,15 @@ ckrt_status Engine::checkDevice() {
   return CKRT_OK;
 }
 
+/// Returns the bytes of shared memory that a launch asks for: all of a kernel's
+/// where these are more than code may declare.
+static int dynamicBytes(const KernelInfo &kernel) {
+  constexpr int64_t kMostDeclared = 48 * 1024;
+  return kernel.sharedBytes > kMostDeclared
+             ? static_cast<int>(kernel.sharedBytes)
+             : 0;
+}
+
 ckrt_status Engine::findKernel(const KernelInfo &kernel) {
   Function function = nullptr;
   Result result =
@@ -150,6 +159,13 @@ ckrt_status Engine::findKernel(const KernelInfo &kernel) {
                     std::to_string(threads) + " threads a block here (" +
                     std::to_string(registers) + " registers each), not " +
                     std::to_string(kernel.block));
+  if (int bytes = dynamicBytes(kernel)) {
+    result = cuda.funcSetAttribute(function, kMaxDynamicSharedBytes, bytes);
+    if (result != kSuccess)
+      return failed("kernel " + kernel.symbol + " needs " +
+                        std::to_string(bytes) + " bytes of shared memory",
+                    result);
+  }
   functions.push_back(function);
   report.local_bytes = std::max<int64_t>(report.local_bytes, local);
   report.registers = std::max(report.registers, registers);
@@ -374,6 +390,7 @@ Result Engine::launch(const LaunchInfo &launch, Stream stream) {
     parameters.push_back(&value);
   return cuda.launchKernel(functions[launch.kernel],
                            static_cast<unsigned>(kernel.grid), 1, 1,
-                           static_cast<unsigned>(kernel.block), 1, 1, 0, stream,
+                           static_cast<unsigned>(kernel.block), 1, 1,
+                           static_cast<unsigned>(dynamicBytes(kernel)), stream,
                            parameters.data(), nullptr);
 }

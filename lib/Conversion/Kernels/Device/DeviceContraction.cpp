@@ -35,13 +35,7 @@ Value Operand::address(Emitter &e, Value offset) const {
 
 Value Operand::load(Emitter &e, Value offset, unsigned lanes,
                     Value inside) const {
-  Type type = lanes == 1 ? element : VectorType::get({int64_t(lanes)}, element);
-  ++(lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
-  Value place = address(e, offset);
-  if (inside)
-    place = arith::SelectOp::create(e.b, inside, place, e.zeros());
-  return LLVM::LoadOp::create(e.b, type, place,
-                              element.getIntOrFloatBitWidth() / 8);
+  return place(e, offset, inside).load(e, element, lanes);
 }
 
 Value codegen::formed(Emitter &e, Value v, OperandForm as) {
@@ -121,17 +115,15 @@ DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
     return linear(e, {at[0], at[1], row, column},
                   {batches[0], batches[1], rowStride, columnStride});
   };
-  gemm.a = [=](Emitter &e, Value batch, Value row, Value column, unsigned lanes,
-               Value inside) {
-    return a.load(
+  gemm.a = [=](Emitter &e, Value batch, Value row, Value column, Value inside) {
+    return a.place(
         e, offset(e, batch, row, column, desc.aBatch, desc.aRow, desc.aCol),
-        lanes, inside);
+        inside);
   };
-  gemm.b = [=](Emitter &e, Value batch, Value row, Value column, unsigned lanes,
-               Value inside) {
-    return b.load(
+  gemm.b = [=](Emitter &e, Value batch, Value row, Value column, Value inside) {
+    return b.place(
         e, offset(e, batch, row, column, desc.bBatch, desc.bRow, desc.bCol),
-        lanes, inside);
+        inside);
   };
   gemm.store = [=](Emitter &e, Value batch, Value row, Value column, Value v) {
     c.store(e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
@@ -181,7 +173,7 @@ public:
     for (DeviceGemm &gemm : gemms) {
       gemm.chooseShape(options.multiprocessors, options.contractions);
       planLaunches(gemm);
-      code.shapes.push_back(gemm.costShape());
+      gemm.addCosts(code.shapes);
     }
     return success();
   }
@@ -195,7 +187,7 @@ public:
         return failure();
       if (gemm.parts() > 1 &&
           failed(emitThreads(
-              into, number++, sums(gemm), [&](Emitter &e, Value item) {
+              into, number++, gemm.sums(), [&](Emitter &e, Value item) {
                 gemm.emitSum(e, e.mul(item, e.index(gemm.sumLanes())));
               })))
         return failure();
@@ -207,9 +199,6 @@ private:
   static int64_t elements(const DeviceGemm &gemm) {
     return gemm.batch * gemm.m * gemm.n;
   }
-  static int64_t sums(const DeviceGemm &gemm) {
-    return elements(gemm) / gemm.sumLanes();
-  }
 
   void planLaunches(const DeviceGemm &gemm) {
     code.workspaceBytes = std::max(code.workspaceBytes, gemm.scratchBytes());
@@ -219,7 +208,7 @@ private:
     addLaunch(elements(gemm) ? gemm.blocks() : 0, DeviceGemm::kThreads,
               /*together=*/true, reason);
     if (gemm.parts() > 1)
-      addLaunch(sums(gemm), kBlockThreads, /*together=*/false,
+      addLaunch(gemm.sums(), kBlockThreads, /*together=*/false,
                 gemm.sumLanes() > 1 ? ""
                                     : "a thread adds the parts of an element");
   }
@@ -232,14 +221,14 @@ private:
     return {number, getElementTypeOrSelf(type)};
   }
 
-  SmallVector<DeviceGemm> describe() {
+  SmallVector<DeviceGemm, 0> describe() {
     Operand first = operand(0), second = operand(1), result = operand(2);
     if (code.primitive.kind == PrimitiveKind::MatMul)
       return {describeProduct(code.primitive, first, second, result)};
     return describeConvolution(code.primitive, first, second, result);
   }
 
-  SmallVector<DeviceGemm> gemms; ///< one after another
+  SmallVector<DeviceGemm, 0> gemms; ///< one after another
 };
 
 } // namespace

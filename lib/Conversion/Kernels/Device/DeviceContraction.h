@@ -29,6 +29,10 @@ struct Operand {
   /// `numbers` are multiples of it, else 1.
   unsigned lanes(bool lies, ArrayRef<int64_t> numbers) const;
 
+  /// Returns where elements from `offset` on lie.
+  Place place(Emitter &e, Value offset, Value inside) const {
+    return {address(e, offset), inside};
+  }
   /// Loads `lanes` adjacent elements from `offset` on; zeros unless `inside`
   /// holds (null: it holds). Not by a branch, which the loads behind it would
   /// wait at: the address is that of zeros.
@@ -56,14 +60,15 @@ DeviceGemm describeProduct(const runtime::PrimitiveDesc &desc, Operand a,
 /// Describes the convolution of a checked descriptor, or one of its gradients,
 /// as products that each make a part of the result; operands are in the order
 /// of runtime::PrimitiveKind.
-SmallVector<DeviceGemm> describeConvolution(const runtime::PrimitiveDesc &desc,
-                                            Operand first, Operand second,
-                                            Operand result);
+SmallVector<DeviceGemm, 0>
+describeConvolution(const runtime::PrimitiveDesc &desc, Operand first,
+                    Operand second, Operand result);
 /// Divides the gradient of a strided convolution's input, of which `whole` is a
 /// description as one product.
-SmallVector<DeviceGemm> describeStridedGrad(const ConvIndex &conv,
-                                            const DeviceGemm &whole, Operand dy,
-                                            Operand w, Operand dx);
+SmallVector<DeviceGemm, 0> describeStridedGrad(const ConvIndex &conv,
+                                               const DeviceGemm &whole,
+                                               Operand dy, Operand w,
+                                               Operand dx);
 
 } // namespace ckopt::codegen
 

@@ -45,17 +45,17 @@ struct Activation {
                                      conv.narrow(e, channel), channels());
     return flat(e, conv.narrow(e, point), all);
   }
-  /// Loads the element that meets a point of the other activation in `depth`, a
+  /// Finds the element that meets a point of the other activation in `depth`, a
   /// channel and window point; zero where there is none or `inside` does not
   /// hold.
-  Value loadMet(Emitter &e, Value group, Value other, Value depth,
-                unsigned lanes, Value inside) const;
+  Place placeMet(Emitter &e, Value group, Value other, Value depth,
+                 Value inside) const;
 
   /// Lanes of elements along what is innermost in memory.
   unsigned lanes() const {
     return operand.lanes(true, conv.desc.channelsLast ? channels() : points());
   }
-  /// The same, of elements that loadMet() loads.
+  /// The same, of elements that placeMet() loads.
   unsigned lanesMet() const {
     return conv.desc.channelsLast ? operand.lanes(true, channels())
                                   : operand.lanes(conv.isPointwise(), points());
@@ -71,23 +71,23 @@ private:
 
 } // namespace
 
-Value Activation::loadMet(Emitter &e, Value group, Value other, Value depth,
-                          unsigned lanes, Value inside) const {
+Place Activation::placeMet(Emitter &e, Value group, Value other, Value depth,
+                           Value inside) const {
   group = conv.narrow(e, group);
   other = conv.narrow(e, other);
   depth = conv.narrow(e, depth);
   auto [channel, at] = conv.depth(e, depth, channels());
   Value all = ConvIndex::channelOf(e, group, channel, channels());
   if (conv.isPointwise())
-    return operand.load(e, flat(e, other, all), lanes, inside);
+    return operand.place(e, flat(e, other, all), inside);
   auto [image, out] =
       conv.point(e, other, isInput ? conv.desc.out : conv.desc.in);
   SmallVector<Value> met =
       isInput ? conv.under(e, out, at, inside) : conv.over(e, out, at, inside);
-  return operand.load(e,
-                      isInput ? conv.input(e, image, all, met)
-                              : conv.output(e, image, all, met),
-                      lanes, inside);
+  return operand.place(e,
+                       isInput ? conv.input(e, image, all, met)
+                               : conv.output(e, image, all, met),
+                       inside);
 }
 
 /// A product for one group, m by n, over k.
@@ -115,9 +115,8 @@ static DeviceGemm describePoints(const ConvIndex &conv, Activation from,
   DeviceGemm gemm = startGemm(conv, conv.desc.batch * to.points(),
                               to.channels(), from.channels() * conv.window(),
                               from.operand, w, to.operand, precision);
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes,
-               Value inside) {
-    return from.loadMet(e, group, m, k, lanes, inside);
+  gemm.a = [=](Emitter &e, Value group, Value m, Value k, Value inside) {
+    return from.placeMet(e, group, m, k, inside);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     to.operand.store(e, to.offset(e, group, m, n), v);
@@ -133,11 +132,10 @@ static DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
                                   Operand y, ProductPrecision precision) {
   DeviceGemm gemm =
       describePoints(conv, {conv, x, true}, w, {conv, y, false}, precision);
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes,
-               Value inside) {
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, Value inside) {
     Value out = ConvIndex::channelOf(e, conv.narrow(e, group),
                                      conv.narrow(e, n), conv.channelsOut);
-    return w.load(e, conv.weight(e, out, conv.narrow(e, k)), lanes, inside);
+    return w.place(e, conv.weight(e, out, conv.narrow(e, k)), inside);
   };
   gemm.bAlongN = false;
   gemm.bLanes = w.lanes(conv.isWeightInOrder(), gemm.k);
@@ -149,12 +147,11 @@ static DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy,
                                     ProductPrecision precision) {
   DeviceGemm gemm =
       describePoints(conv, {conv, dy, false}, w, {conv, dx, true}, precision);
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes,
-               Value inside) {
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, Value inside) {
     auto [channel, at] = conv.depth(e, conv.narrow(e, k), conv.channelsOut);
     Value out = ConvIndex::channelOf(e, conv.narrow(e, group), channel,
                                      conv.channelsOut);
-    return w.load(e, conv.weight(e, out, conv.narrow(e, n), at), lanes, inside);
+    return w.place(e, conv.weight(e, out, conv.narrow(e, n), at), inside);
   };
   gemm.bAlongN = conv.isWeightAlongChannels();
   gemm.bLanes = w.lanes(gemm.bAlongN, conv.channelsIn);
@@ -171,13 +168,11 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
   gemm.aElement = dy.element;
   gemm.bElement = x.element;
   Activation input{conv, x, true}, output{conv, dy, false};
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes,
-               Value inside) {
-    return output.operand.load(e, output.offset(e, group, k, m), lanes, inside);
+  gemm.a = [=](Emitter &e, Value group, Value m, Value k, Value inside) {
+    return output.operand.place(e, output.offset(e, group, k, m), inside);
   };
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes,
-               Value inside) {
-    return input.loadMet(e, group, k, n, lanes, inside);
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, Value inside) {
+    return input.placeMet(e, group, k, n, inside);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     Value out = ConvIndex::channelOf(e, conv.narrow(e, group),
@@ -192,7 +187,7 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
   return gemm;
 }
 
-SmallVector<DeviceGemm>
+SmallVector<DeviceGemm, 0>
 codegen::describeConvolution(const runtime::PrimitiveDesc &desc, Operand first,
                              Operand second, Operand result) {
   ConvIndex conv(desc.conv);

@@ -7,6 +7,7 @@
 #include "Device/DeviceContraction.h"
 #include "Device/DeviceGemmTile.h"
 #include "Kinds/GeneratedKernel.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -20,30 +21,60 @@ void DeviceGemm::chooseShape(int64_t multiprocessors,
   };
   shape = chooseTile({batch, m, n, k, onTensorCores(), bytes(type),
                       std::max(bytes(aElement), bytes(bElement)),
-                      bytes(operand.type), aLanes, bLanes},
+                      bytes(operand.type), aLanes, bLanes,
+                      isCopyable(true) && isCopyable(false)},
                      multiprocessors, variant);
 }
 
-ContractionShape DeviceGemm::costShape() const {
-  ContractionShape cost;
-  double across = double(batch) * double(tilesM()) * double(tilesN());
-  double deep = double(parts() * llvm::alignTo(shape.partLength, slice()));
-  cost.products = double(batch) * double(m) * double(n) * double(k);
-  cost.computed =
-      across * double(shape.m * shape.n) * double(llvm::alignTo(k, slice()));
+bool DeviceGemm::isCopyable(bool isA) const {
+  Type element = isA ? aElement : bElement;
+  int64_t lanes = isA ? aLanes : bLanes;
+  if (element != operand.type || element.isF64() ||
+      lanes * element.getIntOrFloatBitWidth() < 32)
+    return false;
+  // Words may go anywhere; more of them keep their direction.
+  return lanes == 1 || onTensorCores() || !isAlongK(isA);
+}
+
+Value Place::load(Emitter &e, Type element, unsigned lanes) const {
+  Type type = lanes == 1 ? element : VectorType::get({int64_t(lanes)}, element);
+  ++(lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
+  Value from = address;
+  if (inside)
+    from = arith::SelectOp::create(e.b, inside, from, e.zeros());
+  return LLVM::LoadOp::create(e.b, type, from,
+                              element.getIntOrFloatBitWidth() / 8);
+}
+
+void DeviceGemm::addCosts(SmallVectorImpl<ContractionShape> &costs) const {
+  double products = double(batch) * double(m) * double(n) * double(k);
   double bits = double(shape.m * aElement.getIntOrFloatBitWidth() +
                        shape.n * bElement.getIntOrFloatBitWidth());
-  cost.tileBytes = across * deep * bits / 8;
-  cost.blocks = blocks();
-  cost.share = shape.share;
-  cost.resident = isLarge() ? 2 : 4;
-  return cost;
+  auto add = [&](int64_t count, int64_t parts, int64_t length) {
+    ContractionShape cost;
+    cost.products =
+        products * double(count) / double(std::max<int64_t>(tiles(), 1));
+    cost.computed =
+        double(count * shape.m * shape.n) * double(llvm::alignTo(k, slice()));
+    cost.tileBytes = double(count) * bits / 8 *
+                     double(parts * llvm::alignTo(length, slice()));
+    cost.blocks = count * parts;
+    cost.share = shape.share;
+    cost.resident = shape.resident;
+    if (parts > 1) // stored, and loaded to be added
+      cost.tileBytes += 2 * double(scratchBytes());
+    costs.push_back(cost);
+  };
+  if (shape.wholeTiles)
+    add(shape.wholeTiles, 1, k);
+  add(partTiles(), parts(), shape.partLength);
 }
 
 int64_t DeviceGemm::scratchBytes() const {
   if (parts() == 1)
     return 0;
-  return parts() * batch * m * n * (type.getIntOrFloatBitWidth() / 8);
+  return parts() * partTiles() * shape.m * shape.n *
+         (type.getIntOrFloatBitWidth() / 8);
 }
 
 static Value below(Emitter &e, Value x, int64_t limit) {
@@ -98,27 +129,52 @@ void DeviceGemm::forEachVector(
   }
 }
 
+/// Returns where a vector of the slice lies whose first depth is `from`.
+Place DeviceGemm::placeOf(Emitter &e, const Tile &tile, Value from,
+                          const Slice &s, Value depth, Value across) const {
+  Value where = e.add(s.origin, across), deep = e.add(from, depth);
+  Value inside;
+  if (k % slice())
+    inside = e.cmpi(arith::CmpIPredicate::slt, deep, tile.high);
+  if (s.limit % this->tile(s.isA)) {
+    Value fits = below(e, where, s.limit);
+    inside = inside ? e.andi(inside, fits) : fits;
+  }
+  return s.isA ? s.element(e, tile.batch, where, deep, inside)
+               : s.element(e, tile.batch, deep, where, inside);
+}
+
 /// Begins to load the slice whose first depth is `from`. Nothing here reads
 /// what was loaded, so that no load waits for another one.
 void DeviceGemm::emitLoads(Emitter &e, const Tile &tile, Value thread,
                            Value from, const Slice &s) const {
   forEachVector(e, thread, s, [&](Value depth, Value across, Value staged) {
-    Value where = e.add(s.origin, across), deep = e.add(from, depth);
-    Value inside;
-    if (k % slice())
-      inside = e.cmpi(arith::CmpIPredicate::slt, deep, tile.high);
-    if (s.limit % this->tile(s.isA)) {
-      Value fits = below(e, where, s.limit);
-      inside = inside ? e.andi(inside, fits) : fits;
-    }
-    Value loaded = s.isA
-                       ? s.element(e, tile.batch, where, deep, s.lanes, inside)
-                       : s.element(e, tile.batch, deep, where, s.lanes, inside);
+    Value loaded = placeOf(e, tile, from, s, depth, across)
+                       .load(e, s.isA ? aElement : bElement, s.lanes);
     Value to[] = {e.threadIndex(), staged};
     if (s.lanes == 1)
       memref::StoreOp::create(e.b, loaded, s.staged, to);
     else
       vector::StoreOp::create(e.b, loaded, s.staged, to);
+  });
+}
+
+/// Begins to copy the slice whose first depth is `from` to buffer `number`.
+void DeviceGemm::emitCopiesAsync(Emitter &e, const Tile &tile, Value thread,
+                                 Value from, Value number,
+                                 const Slice &s) const {
+  bool depthInside = this->depthInside(s.isA);
+  Value start = bufferStart(e, number, s.isA),
+        pitch = e.index(this->pitch(s.isA));
+  forEachVector(e, thread, s, [&](Value depth, Value across, Value) {
+    Place place = placeOf(e, tile, from, s, depth, across);
+    if (!place.inside)
+      place.inside = arith::ConstantIntOp::create(e.b, 1, 1);
+    Value to = depthInside ? e.add(e.mul(across, pitch), depth)
+                           : e.add(e.mul(depth, pitch), across);
+    block::CopyAsyncOp::create(e.b, s.shared, asIndex(e, e.add(start, to)),
+                               place.address, place.inside, s.lanes);
+    ++(s.lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
   });
 }
 
@@ -206,51 +262,52 @@ void DeviceGemm::emitProducts(Emitter &e, const Tile &tile, Value thread,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Stores adjacent elements where they lie inside of the result.
+/// Stores adjacent sums of a tile, or of a part of it.
 void DeviceGemm::emitResult(Emitter &e, const Tile &tile, Value row,
                             Value column, ArrayRef<Value> sums) const {
   Value elements = sums.front();
   if (sums.size() > 1)
     elements = vector::FromElementsOp::create(
         e.b, VectorType::get({int64_t(sums.size())}, type), sums);
-  auto inside = [&]() -> Value {
-    Value result;
-    if (m % shape.m)
-      result = below(e, row, m);
-    if (n % shape.n) {
-      Value fits = below(e, column, n);
-      result = result ? e.andi(result, fits) : fits;
-    }
-    return result;
-  };
-  auto put = [&] {
-    if (parts() == 1) {
-      store(e, tile.batch, row, column, elements);
-      return SmallVector<Value>();
-    }
-    // Partial sums are stored as [part][batch][m][n].
-    Value offset = e.add(e.mul(tile.part, e.index(batch)), tile.batch);
-    offset = e.add(e.mul(offset, e.index(m)), row);
-    offset = e.add(e.mul(offset, e.index(n)), column);
+  if (tile.partial) {
+    // Partial sums are stored as [part][tile][m][n] of whole tiles.
+    Value offset =
+        e.add(e.mul(tile.partial, e.index(shape.m)), e.sub(row, tile.row));
+    offset = e.add(e.mul(offset, e.index(shape.n)), e.sub(column, tile.column));
     Value address =
         LLVM::GEPOp::create(e.b, e.scratch.getType(), type, e.scratch,
                             ArrayRef<LLVM::GEPArg>{offset});
     LLVM::StoreOp::create(e.b, elements, address,
                           type.getIntOrFloatBitWidth() / 8);
+    return;
+  }
+  emitStore(e, tile, row, column, elements);
+}
+
+/// Stores adjacent elements where they lie inside of the result.
+void DeviceGemm::emitStore(Emitter &e, const Tile &tile, Value row,
+                           Value column, Value elements) const {
+  Value inside;
+  if (m % shape.m)
+    inside = below(e, row, m);
+  if (n % shape.n) {
+    Value fits = below(e, column, n);
+    inside = inside ? e.andi(inside, fits) : fits;
+  }
+  auto put = [&] {
+    store(e, tile.batch, row, column, elements);
     return SmallVector<Value>();
   };
-  if (Value condition = inside())
-    e.ifThen(condition, put, nullptr);
+  if (inside)
+    e.ifThen(inside, put, nullptr);
   else
     put();
 }
 
 void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
   // Parts are stored row by row.
-  bool alongN = parts() > 1 || cAlongN;
-  int64_t lanes = std::min<int64_t>(cLanes, 4);
-  if (parts() > 1)
-    lanes = n % 4 ? 1 : 4;
+  bool alongN = tile.partial || cAlongN;
+  int64_t lanes = tile.partial ? 4 : std::min<int64_t>(cLanes, 4);
   auto [threadRow, threadColumn] = divided(e, thread, 16);
   Value firstRow = e.add(tile.row, e.mul(threadRow, e.index(4)));
   Value firstColumn = e.add(tile.column, e.mul(threadColumn, e.index(4)));
@@ -274,6 +331,14 @@ void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
 // Launches
 //===----------------------------------------------------------------------===//
 
+void DeviceGemm::emitSliceProducts(Emitter &e, const Tile &tile, Value thread,
+                                   Value number) const {
+  if (onTensorCores())
+    emitWarpProducts(e, tile, thread, number);
+  else
+    emitProducts(e, tile, thread, number);
+}
+
 /// Multiplies the slice in the only buffer while the next one is loaded, which
 /// takes its place when all threads have read it.
 void DeviceGemm::emitOneBuffer(Emitter &e, const Tile &tile, Value from,
@@ -286,10 +351,7 @@ void DeviceGemm::emitOneBuffer(Emitter &e, const Tile &tile, Value from,
   };
   e.forThreads(kThreads, [&](Value thread) {
     ifMore([&] { return load(thread, next); });
-    if (onTensorCores())
-      emitWarpProducts(e, tile, thread, e.index(0));
-    else
-      emitProducts(e, tile, thread, e.index(0));
+    emitSliceProducts(e, tile, thread, e.index(0));
   });
   e.forThreads(kThreads, [&](Value thread) {
     ifMore([&] { return copy(thread, e.index(0)); });
@@ -321,7 +383,7 @@ void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
     copy(thread, e.index(0));
   });
   e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
-    if (shape.buffers == 1 && std::min(shape.partLength, k) > slice()) {
+    if (shape.buffers == 1 && shape.depth(k) > slice()) {
       emitOneBuffer(e, tile, from, load, copy);
       return SmallVector<Value>();
     }
@@ -333,10 +395,7 @@ void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
       Value next = e.add(from, e.index(slice()));
       Value more = e.cmpi(arith::CmpIPredicate::slt, next, tile.high);
       e.ifThen(more, [&] { return load(thread, next); }, nullptr);
-      if (onTensorCores())
-        emitWarpProducts(e, tile, thread, number);
-      else
-        emitProducts(e, tile, thread, number);
+      emitSliceProducts(e, tile, thread, number);
       e.ifThen(
           more, [&] { return copy(thread, e.sub(e.index(1), number)); },
           nullptr);
@@ -345,23 +404,87 @@ void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
   });
 }
 
-void DeviceGemm::emitTile(Emitter &e, Value block) const {
-  SmallVector<Value> at = split(e, block, {batch, parts(), tilesM(), tilesN()});
+/// Adds the products of all slices, of which all buffers but one are filled
+/// ahead. A buffer is filled again behind the barrier that follows the wait for
+/// the next slice, when all threads have read it.
+void DeviceGemm::emitSlicesAsync(Emitter &e, const Tile &tile) const {
+  const Slice slices[] = {
+      {a, true, aAlongK, aLanes, tile.row, m, {}, tile.sharedA},
+      {b, false, !bAlongN, bLanes, tile.column, n, {}, tile.sharedB}};
+  int64_t ahead = shape.buffers - 1;
+  auto copy = [&](Value thread, Value from, Value number) {
+    Value more = e.cmpi(arith::CmpIPredicate::slt, from, tile.high);
+    e.ifThen(
+        more,
+        [&] {
+          for (const Slice &s : slices)
+            emitCopiesAsync(e, tile, thread, from, number, s);
+          return SmallVector<Value>();
+        },
+        nullptr);
+    block::CommitCopiesOp::create(e.b);
+  };
+  e.forLoop(e.index(0), e.index(ahead), 1, {}, [&](Value number, ValueRange) {
+    Value from = e.add(tile.low, e.mul(number, e.index(slice())));
+    e.forThreads(kThreads, [&](Value thread) { copy(thread, from, number); });
+    return SmallVector<Value>();
+  });
+  e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
+    e.forThreads(kThreads,
+                 [&](Value) { block::WaitCopiesOp::create(e.b, ahead - 1); });
+    e.forThreads(kThreads, [&](Value thread) {
+      auto numberOf = [&](Value first) -> Value {
+        Value done = arith::DivUIOp::create(e.b, e.sub(first, tile.low),
+                                            e.index(slice()));
+        return arith::RemUIOp::create(e.b, done, e.index(shape.buffers));
+      };
+      Value next = e.add(from, e.index(ahead * slice()));
+      copy(thread, next, numberOf(next));
+      emitSliceProducts(e, tile, thread, numberOf(from));
+    });
+    return SmallVector<Value>();
+  });
+}
+
+/// Finds the tile of a block, and its part of k.
+DeviceGemm::Tile DeviceGemm::tileOf(Emitter &e, Value block, Value &isWhole,
+                                    Value &partial) const {
+  Value number = block, part = e.index(0);
+  if (parts() > 1) {
+    Value past = e.sub(block, e.index(shape.wholeTiles));
+    if (shape.wholeTiles)
+      isWhole = below(e, block, shape.wholeTiles);
+    auto [inParts, ofTile] = divided(e, past, partTiles());
+    part = inParts, partial = past;
+    number = e.add(ofTile, e.index(shape.wholeTiles));
+    if (isWhole) {
+      number = e.select(isWhole, block, number);
+      part = e.select(isWhole, e.index(0), part);
+    }
+  }
+  SmallVector<Value> at = split(e, number, {batch, tilesM(), tilesN()});
   Tile tile;
   tile.batch = at[0];
-  tile.part = at[1];
-  tile.row = e.mul(at[2], e.index(shape.m));
-  tile.column = e.mul(at[3], e.index(shape.n));
-  tile.low = e.mul(at[1], e.index(shape.partLength));
+  tile.row = e.mul(at[1], e.index(shape.m));
+  tile.column = e.mul(at[2], e.index(shape.n));
+  tile.low = e.mul(part, e.index(shape.partLength));
   tile.high = e.minimum(e.add(tile.low, e.index(shape.partLength)), e.index(k));
+  if (isWhole)
+    tile.high = e.select(isWhole, e.index(k), tile.high);
+  return tile;
+}
+
+void DeviceGemm::emitTile(Emitter &e, Value block) const {
+  Value isWhole, partial;
+  Tile tile = tileOf(e, block, isWhole, partial);
   auto shared = [&](bool isA) {
     return e.sharedBuffer(operand.type, shape.buffers * sharedElements(isA));
   };
   tile.sharedA = shared(/*isA=*/true);
   tile.sharedB = shared(/*isA=*/false);
   tile.sums = e.privateBuffer(type, kThreads, sumsOfThread());
-  // Two blocks fit a multiprocessor at once, with 128 registers a thread.
-  if (isLarge())
+  // With 128 registers a thread, two blocks fit a multiprocessor at once.
+  if (shape.resident == 2)
     e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
   e.forThreads(kThreads, [&](Value) {
     for (int64_t i = 0; i < sumsOfThread(); ++i)
@@ -369,13 +492,23 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
                               sumAt(e, i));
   });
   if (k > 0)
-    emitSlices(e, tile);
-  e.forThreads(kThreads, [&](Value thread) {
-    if (onTensorCores())
-      emitWarpResults(e, tile, thread);
-    else
-      emitResults(e, tile, thread);
-  });
+    shape.isCopied ? emitSlicesAsync(e, tile) : emitSlices(e, tile);
+  auto results = [&](Value partial) {
+    Tile to = tile;
+    to.partial = partial;
+    e.forThreads(kThreads, [&](Value thread) {
+      if (onTensorCores())
+        emitWarpResults(e, to, thread);
+      else
+        emitResults(e, to, thread);
+    });
+    return SmallVector<Value>();
+  };
+  if (isWhole)
+    e.ifThen(
+        isWhole, [&] { return results({}); }, [&] { return results(partial); });
+  else
+    results(partial);
 }
 
 int64_t DeviceGemm::sumLanes() const {
@@ -388,7 +521,7 @@ void DeviceGemm::emitSum(Emitter &e, Value first) const {
   constexpr int64_t kInFlight = 8;
   int64_t lanes = sumLanes(), whole = parts() / kInFlight * kInFlight;
   Type loaded = lanes == 1 ? type : VectorType::get({lanes}, type);
-  Value pitch = e.index(batch * m * n);
+  Value pitch = e.index(partTiles() * shape.m * shape.n);
   auto load = [&](Value part) -> Value {
     Value offset = e.add(e.mul(part, pitch), first);
     Value address =
@@ -412,6 +545,11 @@ void DeviceGemm::emitSum(Emitter &e, Value first) const {
                     })
               .front();
   total = some(e.index(whole), parts() - whole, total);
-  SmallVector<Value> at = split(e, first, {batch, m, n});
-  store(e, at[0], at[1], at[2], total);
+  SmallVector<Value> in = split(e, first, {partTiles(), shape.m, shape.n});
+  SmallVector<Value> at = split(e, e.add(in[0], e.index(shape.wholeTiles)),
+                                {batch, tilesM(), tilesN()});
+  Tile tile;
+  tile.batch = at[0];
+  emitStore(e, tile, e.add(e.mul(at[1], e.index(shape.m)), in[1]),
+            e.add(e.mul(at[2], e.index(shape.n)), in[2]), total);
 }

@@ -12,12 +12,14 @@
 // their way into registers; they are stored to a second buffer afterwards, so
 // that a slice costs one barrier and its loads wait for each other nowhere:
 // elements that do not exist are loaded from zeros elsewhere, without a branch.
-// f32 and f64: each thread keeps squares of sums in registers and
-// adds products by fused multiply-adds in the order of k. f16, bf16 and TF32:
-// warps multiply 16 x 16 (TF32: 16 x 8) by 16 x 8 at once, by tensor cores,
-// with sums in f32. DeviceTiles.h chooses tiles, and where the result alone
-// gives too few blocks cuts k into parts: partial tiles go to scratch, and a
-// second launch adds them in order.
+// Operands that lie in shared memory as they do in global memory take no way
+// through registers: three or four slices are copied asynchronously, and TF32
+// is rounded when fragments are read. f32 and f64: each thread keeps squares of
+// sums in registers and adds products by fused multiply-adds in the order of k.
+// f16, bf16 and TF32: warps multiply 16 x 16 (TF32: 16 x 8) by 16 x 8 at once,
+// by tensor cores, with sums in f32. DeviceTiles.h chooses tiles, and where the
+// result alone gives too few blocks cuts k into parts: partial tiles go to
+// scratch, and a second launch adds them in order.
 //
 // Guarantee: the order of additions depends on the shape and the device's
 // number of multiprocessors only.
@@ -41,14 +43,23 @@ struct OperandForm {
   bool operator==(const OperandForm &) const = default;
 };
 
+/// Where adjacent elements lie in memory; zeros unless `inside` holds (null: it
+/// holds).
+struct Place {
+  Value address, inside;
+
+  /// Loads `lanes` elements (a vector unless 1). Not by a branch, which the
+  /// loads behind it would wait at: what is outside is loaded from zeros.
+  Value load(Emitter &e, Type element, unsigned lanes) const;
+};
+
 /// A contraction's shape and functions that access its elements. Indices are
 /// i64 within the shape.
 struct DeviceGemm {
-  /// Loads `lanes` adjacent elements (a vector unless 1) as they are in memory;
-  /// zeros unless `inside` holds (null: it holds).
-  using Element =
-      std::function<Value(Emitter &, Value batch, Value row, Value column,
-                          unsigned lanes, Value inside)>;
+  /// Finds adjacent elements, which are zeros unless `inside` holds (null: it
+  /// holds).
+  using Element = std::function<Place(Emitter &, Value batch, Value row,
+                                      Value column, Value inside)>;
   /// Stores elements of type `type`, a vector or one.
   using Store = std::function<void(Emitter &, Value batch, Value row,
                                    Value column, Value elements)>;
@@ -79,21 +90,24 @@ struct DeviceGemm {
   int64_t parts() const { return shape.parts; }
   int64_t tilesM() const { return llvm::divideCeil(m, shape.m); }
   int64_t tilesN() const { return llvm::divideCeil(n, shape.n); }
-  /// Returns whether no more than two blocks share a multiprocessor.
-  bool isLarge() const { return shape.m * shape.n > 64 * 64; }
-  int64_t blocks() const { return batch * parts() * tilesM() * tilesN(); }
+  int64_t tiles() const { return batch * tilesM() * tilesN(); }
+  /// The tiles whose parts are added afterwards, or all with one part.
+  int64_t partTiles() const { return tiles() - shape.wholeTiles; }
+  int64_t blocks() const { return shape.wholeTiles + partTiles() * parts(); }
   /// Returns the bytes of partial results; 0 with one part.
   int64_t scratchBytes() const;
-  /// Returns how blocks share the work.
-  ContractionShape costShape() const;
+  /// Adds how blocks share the work: those of whole tiles, those of parts.
+  void addCosts(llvm::SmallVectorImpl<ContractionShape> &costs) const;
 
   /// Emits the code of block number `block`: a tile of the result, or of one
   /// part of it.
   void emitTile(Emitter &e, Value block) const;
   /// The neighbouring elements of the result whose parts one thread adds.
   int64_t sumLanes() const;
+  /// The groups of so many elements in all tiles with parts.
+  int64_t sums() const { return partTiles() * shape.m * shape.n / sumLanes(); }
   /// Emits the code that adds the parts of elements [first, first + sumLanes())
-  /// of the result, in order.
+  /// of the tiles that have some, in order.
   void emitSum(Emitter &e, Value first) const;
 
   static constexpr int64_t kThreads = kTileThreads;
@@ -111,17 +125,26 @@ private:
     Value shared;
   };
   /// Returns whether a slice of a (else of b) lies in shared memory as [m or
-  /// n][k] rather than [k][m or n]. Halves always do, because their fragments
-  /// are pairs along k; TF32 if vectors from memory run along k.
+  /// n][k] rather than [k][m or n]. What is copied as it is, and TF32, does if
+  /// vectors from memory run along k; other halves always, because their
+  /// fragments are pairs along k.
   bool depthInside(bool isA) const {
-    return operand.tf32 ? isA ? aAlongK : !bAlongN : onTensorCores();
+    if (!onTensorCores() || operand.tf32 || shape.isCopied)
+      return onTensorCores() && isAlongK(isA);
+    return true;
   }
+  bool isAlongK(bool isA) const { return isA ? aAlongK : !bAlongN; }
+  /// Returns whether slices of the operand may be copied as they are.
+  bool isCopyable(bool isA) const;
   /// Returns the number of elements between rows of a slice in shared memory,
   /// padded so that threads that access it together use different banks (32
   /// words). For [m or n][k]: 8 rows of pairs of halves lie 20 words apart;
   /// rows of pairs of words, of which 4 are read at once, 40. For [k][m or n]:
   /// 4 x 8 words of TF32 are read from every other row, 136 or 264 words apart.
   int64_t pitch(bool isA) const {
+    if (shape.isCopied && onTensorCores())
+      return depthInside(isA) ? slice() + (operand.tf32 ? 4 : 8)
+                              : tile(isA) + 8;
     return depthInside(isA) ? slice() + 8 : tile(isA) + 4;
   }
   int64_t sharedElements(bool isA) const {
@@ -148,7 +171,14 @@ private:
                   const Slice &slice) const;
   /// Returns the first element of buffer `number`, 0 or 1, of a slice.
   Value bufferStart(Emitter &e, Value number, bool isA) const;
+  void emitCopiesAsync(Emitter &e, const Tile &tile, Value thread, Value from,
+                       Value number, const Slice &slice) const;
   void emitSlices(Emitter &e, const Tile &tile) const;
+  void emitSlicesAsync(Emitter &e, const Tile &tile) const;
+  void emitSliceProducts(Emitter &e, const Tile &tile, Value thread,
+                         Value number) const;
+  Place placeOf(Emitter &e, const Tile &tile, Value from, const Slice &slice,
+                Value depth, Value across) const;
   /// Loads or copies the calling thread's elements of a slice of both operands.
   using SliceStep =
       llvm::function_ref<SmallVector<Value>(Value thread, Value number)>;
@@ -162,6 +192,9 @@ private:
   void emitResults(Emitter &e, const Tile &tile, Value thread) const;
   void emitResult(Emitter &e, const Tile &tile, Value row, Value column,
                   ArrayRef<Value> sums) const;
+  void emitStore(Emitter &e, const Tile &tile, Value row, Value column,
+                 Value elements) const;
+  Tile tileOf(Emitter &e, Value block, Value &isWhole, Value &partial) const;
 };
 
 } // namespace ckopt::codegen

@@ -12,8 +12,9 @@ namespace ckopt::codegen {
 
 /// The tile that one block computes.
 struct DeviceGemm::Tile {
-  Value batch, part, row, column; ///< position of its first element
-  Value low, high;                ///< range of k
+  Value batch, row, column; ///< position of its first element
+  Value partial;   ///< number of the part among all; null: the result is stored
+  Value low, high; ///< range of k
   Value sharedA, sharedB;
   Value sums; ///< sums of each thread
 };

@@ -2,11 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Multiplies tiles with tensor cores. The eight warps of a block form 4 x 2;
-// each computes a part of the tile, 16 x 32 elements in each 64 x 64, made of
-// blocks of 16 x 8. DeviceGemm::depthInside decides how slices lie in shared
-// memory; the pitch lets the threads that load a fragment together use
-// different banks.
+// Multiplies tiles with tensor cores. Each of the eight warps of a block
+// computes a part of the tile, made of blocks of 16 x 8.
+// DeviceGemm::depthInside decides how slices lie in shared memory; the pitch
+// lets the threads that load a fragment together use different banks.
 //
 //===----------------------------------------------------------------------===//
 #include "Device/DeviceGemm.h"
@@ -20,6 +19,17 @@ using namespace ckopt::codegen;
 
 static constexpr int64_t kRows = 16, kColumns = 8;
 
+namespace {
+/// The part of a tile that a warp computes. The eight warps are 4 x 2, or 2 x 4
+/// where columns are more: squares load the fewest fragments.
+struct WarpTile {
+  explicit WarpTile(const TileShape &shape)
+      : warpsN(shape.n > shape.m ? 4 : 2), m(shape.m / (8 / warpsN)),
+        n(shape.n / warpsN) {}
+  int64_t warpsN, m, n;
+};
+} // namespace
+
 static Value quotient(Emitter &e, Value x, int64_t by) {
   return arith::DivUIOp::create(e.b, x, e.index(by));
 }
@@ -28,16 +38,17 @@ static Value remainder(Emitter &e, Value x, int64_t by) {
 }
 
 /// Returns the first row and column of the thread's warp in the tile.
-static std::pair<Value, Value>
-originOfWarp(Emitter &e, Value thread, int64_t squaresM, int64_t squaresN) {
+static std::pair<Value, Value> originOfWarp(Emitter &e, Value thread,
+                                            const WarpTile &part) {
   Value warp = quotient(e, thread, kWarp);
-  return {e.mul(quotient(e, warp, 2), e.index(kRows * squaresM)),
-          e.mul(remainder(e, warp, 2), e.index(4 * kColumns * squaresN))};
+  return {e.mul(quotient(e, warp, part.warpsN), e.index(part.m)),
+          e.mul(remainder(e, warp, part.warpsN), e.index(part.n))};
 }
 
 void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
                                   Value number) const {
-  auto [row, column] = originOfWarp(e, thread, squaresM(), squaresN());
+  const WarpTile part(shape);
+  auto [row, column] = originOfWarp(e, thread, part);
   // Distances in elements between adjacent rows or columns, and between
   // adjacent k.
   struct Strides {
@@ -61,8 +72,8 @@ void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
       e.index(0), e.index(slice()), operand.tf32 ? 8 : 16, start,
       [&](Value depth, ValueRange sums) {
         SmallVector<Value> next;
-        for (int64_t i = 0; i < squaresM(); ++i)
-          for (int64_t j = 0; j < 4 * squaresN(); ++j) {
+        for (int64_t i = 0; i < part.m / kRows; ++i)
+          for (int64_t j = 0; j < part.n / kColumns; ++j) {
             ValueRange c = sums.slice(next.size(), 4);
             auto place = [&](Value origin, int64_t lines, Strides strides) {
               Value at = e.add(origin, e.index(lines * strides.line));
@@ -72,7 +83,7 @@ void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
                 e.b, fourSums, e.threadIndex(), tile.sharedA,
                 place(rowStart, i * kRows, a), a.line, a.step, tile.sharedB,
                 place(columnStart, j * kColumns, b), b.line, b.step, c[0], c[1],
-                c[2], c[3]);
+                c[2], c[3], /*rounds=*/operand.tf32 && shape.isCopied);
             llvm::append_range(next, mma->getResults());
           }
         return next;
@@ -83,16 +94,17 @@ void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
 
 void DeviceGemm::emitWarpResults(Emitter &e, const Tile &tile,
                                  Value thread) const {
-  auto [row, column] = originOfWarp(e, thread, squaresM(), squaresN());
+  const WarpTile part(shape);
+  auto [row, column] = originOfWarp(e, thread, part);
   Value lane = remainder(e, thread, kWarp);
   row = e.add(e.add(tile.row, row), quotient(e, lane, 4));
   column = e.add(e.add(tile.column, column),
                  e.mul(remainder(e, lane, 4), e.index(2)));
   // Store two adjacent elements of a row at once if rows have even length.
-  bool pairs = parts() > 1 ? n % 2 == 0 : cAlongN && cLanes > 1;
+  bool pairs = tile.partial || (cAlongN && cLanes > 1);
   int64_t number = 0;
-  for (int64_t i = 0; i < squaresM(); ++i)
-    for (int64_t j = 0; j < 4 * squaresN(); ++j)
+  for (int64_t i = 0; i < part.m / kRows; ++i)
+    for (int64_t j = 0; j < part.n / kColumns; ++j)
       for (int64_t half = 0; half < 2; ++half) {
         Value r = e.add(row, e.index(i * kRows + half * 8)),
               c = e.add(column, e.index(j * kColumns));

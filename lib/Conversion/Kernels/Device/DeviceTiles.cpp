@@ -17,144 +17,255 @@ using namespace ckopt::codegen;
 
 namespace {
 
-/// What a tile's kernel is worth.
-struct TileRate {
+/// A tile that blocks may compute.
+struct Tile {
   int64_t m, n;
-  /// Products in a given time by blocks of this tile, over those of 128 x 128:
-  /// by tensor cores, and by fused multiply-adds. Small tiles load more bytes a
-  /// product.
-  double tensorCores, threads;
+  int64_t resident; ///< blocks of it that share a multiprocessor
+  /// Products in a given time by fused multiply-adds, over those of 128 x 128
+  /// (0: no such code). Small tiles load more bytes a product.
+  double threads;
 };
 
 } // namespace
 
-static constexpr TileRate kTiles[] = {{128, 128, 1, 1},
-                                      {128, 64, 0.78, 0.85},
-                                      {64, 128, 0.78, 0.85},
-                                      {64, 64, 0.5, 0.68}};
+static constexpr Tile kTiles[] = {
+    {128, 128, 2, 1}, {128, 64, 2, 0.85}, {64, 128, 2, 0.85}, {64, 64, 4, 0.68},
+    {128, 256, 1, 0}, {256, 128, 1, 0},   {128, 192, 1, 0},   {192, 128, 1, 0},
+    {256, 64, 2, 0},  {64, 256, 2, 0}};
 
-/// A multiprocessor's products in a microsecond with tiles of 128 x 128.
-static constexpr double kTensorRate = 0.45e6, kThreadRate = 0.155e6;
-/// Its share of the device's rate, in bytes a microsecond, for partial results.
-static constexpr double kByteRate = 25e3;
+/// A multiprocessor's cycles in a microsecond, and what it does in one at most:
+/// products by mma.sync (62 % of what the data sheet says of tensor cores, as
+/// microbenchmarks of Hopper have found), of words and of halves; bytes of
+/// shared memory; its share of the L2 cache's bytes.
+static constexpr double kCycles = 1755, kWordProducts = 635,
+                        kHalfProducts = 1270, kSharedRate = 128,
+                        kCacheRate = 23.5;
+/// What loops reach of the tightest of these bounds: where two blocks share a
+/// multiprocessor, or slices are on their way ahead of the next; and a block
+/// alone whose loads pause while it copies a slice. With these, tiles of 128 x
+/// 128 of TF32 come to 143 TFLOP/s on an H100, and to 285 of halves in memory;
+/// the largest to 191 and 380: 0.5 and 0.6 of what cuBLAS reaches by wgmma,
+/// where mma.sync with asynchronous copies is known to reach 0.6 to 0.7.
+static constexpr double kReached = 0.82, kReachedAlone = 0.7;
+/// A multiprocessor's products in a microsecond with tiles of 128 x 128 by
+/// fused multiply-adds.
+static constexpr double kThreadRate = 0.155e6;
 static constexpr double kLaunchMicroseconds = 3;
-/// What of a multiprocessor's rate a block reaches that is alone on it.
+/// What of a multiprocessor's rate a block reaches that is alone on it, where
+/// others fit beside it.
 static constexpr double kAlone = 0.6;
 /// What starting and ending a block costs, as a length of k.
 static constexpr double kBlockDepth = 48;
 /// The shortest part of k that is worth a block.
-static constexpr int64_t kLeastPart = 256;
-static constexpr int64_t kMostSharedBytes = 48 * 1024;
+static constexpr int64_t kLeastPart = 256, kLeastTailPart = 64;
+/// Of a block, what all devices have; a multiprocessor has about twice that.
+static constexpr int64_t kMostSharedBytes = 99 * 1024,
+                         kSharedOfAll = 160 * 1024;
 /// Registers for elements on their way, of tensor cores and f64, and else, and
 /// the most loads: where each has an address of its own, more take what
 /// registers the sums of a tile of 128 x 128 leave.
-static constexpr int64_t kStagedWide = 16, kStagedThread = 12, kMostLoads = 12;
+static constexpr int64_t kStagedWide = 16, kStagedThread = 12, kMostLoads = 12,
+                         kStagedAlone = 24;
 
-/// Returns whether a kernel with such slices can be written: threads load whole
-/// vectors, the buffers fit into shared memory.
-static bool isPossible(const TileProblem &p, int64_t m, int64_t n,
-                       int64_t slice, int64_t buffers) {
-  int64_t a = m * slice / kTileThreads, b = n * slice / kTileThreads;
-  // Rows are padded by 4 to 8 elements.
-  int64_t bytes = buffers *
-                  std::max((m + n) * (slice + 8), slice * (m + n + 8)) *
-                  p.sharedBytes;
+namespace {
+/// The way of slices to shared memory.
+struct Pipeline {
+  int64_t slice, buffers;
+  bool isCopied;
+};
+} // namespace
+
+/// Returns the bytes of one slice of both operands in shared memory, whose rows
+/// are padded: copied words by 4, others by 8 elements.
+static int64_t sliceBytes(const TileProblem &p, const Tile &t, int64_t slice,
+                          bool isCopied) {
+  int64_t pad = isCopied && p.sharedBytes == 4 ? 4 : 8;
+  auto side = [&](int64_t tile) {
+    return std::max(tile * (slice + pad), slice * (tile + 8));
+  };
+  return (side(t.m) + side(t.n)) * p.sharedBytes;
+}
+
+/// Returns whether threads load whole vectors of such slices, and products take
+/// whole ones.
+static bool isPossible(const TileProblem &p, const Tile &t, int64_t slice) {
+  int64_t a = t.m * slice / kTileThreads, b = t.n * slice / kTileThreads;
   // An instruction of tensor cores takes 16 halves, or 8 words.
   int64_t step = p.onTensorCores && p.sharedBytes < 4 ? 16 : 8;
-  return a >= p.aLanes && b >= p.bLanes && bytes <= kMostSharedBytes &&
-         slice >= step;
+  return a >= p.aLanes && b >= p.bLanes && a % p.aLanes == 0 &&
+         b % p.bLanes == 0 && slice >= step &&
+         (p.onTensorCores || t.threads > 0) &&
+         (p.sumBytes <= 4 || t.resident == 4);
 }
 
 /// Returns whether its elements on their way fit into registers, too.
-static bool isFast(const TileProblem &p, int64_t m, int64_t n, int64_t slice) {
-  int64_t a = m * slice / kTileThreads, b = n * slice / kTileThreads;
-  int64_t staged = (a + b) * p.memoryBytes / 4;
-  if (staged >
-          (p.onTensorCores || p.sumBytes > 4 ? kStagedWide : kStagedThread) ||
-      (p.onTensorCores && slice < 16))
+static bool isFast(const TileProblem &p, const Tile &t, int64_t slice,
+                   bool isCopied) {
+  int64_t a = t.m * slice / kTileThreads, b = t.n * slice / kTileThreads;
+  int64_t staged = isCopied ? 0 : (a + b) * p.memoryBytes / 4;
+  int64_t most = t.resident == 1                     ? kStagedAlone
+                 : p.onTensorCores || p.sumBytes > 4 ? kStagedWide
+                                                     : kStagedThread;
+  if (staged > most || (p.onTensorCores && slice < 16))
     return false;
-  return m * n <= 64 * 64 || a / p.aLanes + b / p.bLanes <= kMostLoads;
+  return t.resident == 4 || a / p.aLanes + b / p.bLanes <= kMostLoads;
 }
 
-/// Returns the longest slice that is fast for a tile of m x n, or what the
-/// variant asks for; none: this tile does not fit.
-static std::optional<int64_t> sliceOf(const TileProblem &p, int64_t m,
-                                      int64_t n,
-                                      const ContractionVariant &variant) {
-  if (p.sumBytes > 4 && m * n > 64 * 64)
-    return std::nullopt;
-  if (variant.slice &&
-      isPossible(p, m, n, variant.slice, variant.stages == 1 ? 1 : 2))
-    return variant.slice;
-  for (int64_t slice : {32, 16, 8})
-    if (isPossible(p, m, n, slice, 2) && isFast(p, m, n, slice))
-      return slice;
-  if (variant.tile)
+/// Returns the longest slices that are fast for a tile, copied ahead where that
+/// is possible, or what the variant asks for; none: this tile does not fit.
+static std::optional<Pipeline> pipelineOf(const TileProblem &p, const Tile &t,
+                                          const ContractionVariant &variant) {
+  auto fits = [&](int64_t slice, int64_t buffers, bool isCopied, int64_t most) {
+    return isPossible(p, t, slice) &&
+           buffers * sliceBytes(p, t, slice, isCopied) <= most;
+  };
+  auto choose = [&](int64_t buffers, bool isCopied,
+                    int64_t most) -> std::optional<Pipeline> {
+    if (variant.slice && fits(variant.slice, buffers, isCopied, most))
+      return Pipeline{variant.slice, buffers, isCopied};
     for (int64_t slice : {32, 16, 8})
-      if (isPossible(p, m, n, slice, 2))
-        return slice;
-  return std::nullopt;
+      if (fits(slice, buffers, isCopied, most) && isFast(p, t, slice, isCopied))
+        return Pipeline{slice, buffers, isCopied};
+    if (variant.tile)
+      for (int64_t slice : {32, 16, 8})
+        if (fits(slice, buffers, isCopied, most))
+          return Pipeline{slice, buffers, isCopied};
+    return std::nullopt;
+  };
+  if (p.isCopyable && (!variant.stages || variant.stages > 2)) {
+    if (variant.stages)
+      if (auto asked = choose(variant.stages, true, kMostSharedBytes))
+        return asked;
+    int64_t most = std::min(kMostSharedBytes, kSharedOfAll / t.resident);
+    if (auto copied = choose(3, true, most))
+      return copied;
+  }
+  return choose(variant.stages == 1 ? 1 : 2, false, kMostSharedBytes);
 }
 
-/// Returns whether a variant leaves this tile to choose.
-static bool isChoice(const TileProblem &p, const TileRate &tile,
-                     const ContractionVariant &variant) {
-  return !variant.tile || !sliceOf(p, variant.tile, variant.tile, variant) ||
-         (tile.m == variant.tile && tile.n == variant.tile);
+/// Returns whether a tile is what a variant asks for.
+static bool isWanted(const Tile &t, int64_t tile) {
+  return std::max(t.m, t.n) == tile && (t.m == t.n || tile > 128);
 }
+
+/// Returns a multiprocessor's products in a microsecond.
+static double rateOf(const TileProblem &p, const Tile &t, bool isCopied) {
+  if (!p.onTensorCores)
+    return kThreadRate * t.threads;
+  double m = double(t.m), n = double(t.n), products = m * n;
+  // Warps form 2 x 4 or 4 x 2, the longer side divided by 4.
+  double fragments = 8 * (std::max(m, n) / 4 + std::min(m, n) / 2);
+  double bytes = (fragments + m + n) * double(p.sharedBytes);
+  double cycles = std::max(
+      {products / (p.sharedBytes < 4 ? kHalfProducts : kWordProducts),
+       bytes / kSharedRate, (m + n) * double(p.memoryBytes) / kCacheRate});
+  return products / cycles * kCycles *
+         (t.resident == 1 && !isCopied ? kReachedAlone : kReached);
+}
+
+namespace {
+
+/// Estimates the time of the ways to cut a contraction into tiles of one kind.
+class Waves {
+public:
+  Waves(const TileProblem &p, const Tile &t, bool isCopied,
+        int64_t multiprocessors)
+      : p(p), t(t), processors(double(multiprocessors)),
+        rate(rateOf(p, t, isCopied)),
+        tiles(double(p.batch) * double(llvm::divideCeil(p.m, t.m)) *
+              double(llvm::divideCeil(p.n, t.n))) {}
+
+  /// Microseconds where `whole` tiles have a block each, the others `parts`.
+  double microseconds(double whole, int64_t parts, int64_t partLength) const {
+    double time = blocks(whole, p.k);
+    if (whole < tiles)
+      time +=
+          blocks((tiles - whole) * double(parts), std::min(partLength, p.k));
+    if (parts > 1)
+      time += kLaunchMicroseconds + partialBytes(whole, parts) * 2 /
+                                        (kCacheRate * kCycles * processors);
+    return time;
+  }
+  double partialBytes(double whole, int64_t parts) const {
+    return (tiles - whole) * double(t.m * t.n * parts * p.sumBytes);
+  }
+  /// Tiles in full waves.
+  double inWaves() const {
+    double wave = processors * double(t.resident);
+    return std::floor(tiles / wave) * wave;
+  }
+  /// Parts that make one wave of the tiles that are left.
+  int64_t tailParts() const {
+    double left = tiles - inWaves();
+    return left > 0 ? int64_t(processors * double(t.resident) / left) : 1;
+  }
+
+private:
+  double blocks(double count, int64_t depth) const {
+    double block = double(t.m * t.n) * (double(depth) + kBlockDepth) / rate;
+    // Blocks of the multiprocessor that has most; in turn, two at a time.
+    double most = std::ceil(count / processors);
+    if (t.resident == 1)
+      return most * block;
+    double pairs = std::floor(most / 2) * 2;
+    return pairs * block + (most - pairs) * block / kAlone;
+  }
+
+  const TileProblem &p;
+  const Tile &t;
+  double processors, rate, tiles;
+};
+
+} // namespace
 
 TileShape ckopt::codegen::chooseTile(const TileProblem &p,
                                      int64_t multiprocessors,
                                      const ContractionVariant &variant) {
-  double rate = p.onTensorCores ? kTensorRate : kThreadRate;
-  double results = double(p.batch) * double(p.m) * double(p.n);
-  auto microseconds = [&](const TileRate &tile, int64_t parts,
-                          int64_t partLength) {
-    double share = p.onTensorCores ? tile.tensorCores : tile.threads;
-    double block = double(tile.m * tile.n) *
-                   (double(std::min(partLength, p.k)) + kBlockDepth) /
-                   (rate * share);
-    double blocks = double(p.batch) * double(llvm::divideCeil(p.m, tile.m)) *
-                    double(llvm::divideCeil(p.n, tile.n)) * double(parts);
-    // Blocks of the multiprocessor that has most; in turn, two at a time.
-    int64_t most =
-        int64_t(std::min(1e15, (blocks + double(multiprocessors) - 1) /
-                                   double(multiprocessors)));
-    double time =
-        double(most / 2 * 2) * block + double(most % 2) * block / kAlone;
-    if (parts > 1)
-      time += kLaunchMicroseconds + double(2 * parts + 1) * results *
-                                        double(p.sumBytes) /
-                                        (kByteRate * double(multiprocessors));
-    return time;
-  };
   TileShape best;
   double least = -1;
-  for (const TileRate &tile : kTiles) {
-    std::optional<int64_t> slice = sliceOf(p, tile.m, tile.n, variant);
-    if (!slice || !isChoice(p, tile, variant))
-      continue;
-    for (int64_t wanted = std::max<int64_t>(variant.parts, 1);; ++wanted) {
-      int64_t length = llvm::alignTo(
-          llvm::divideCeil(std::max<int64_t>(p.k, 1), wanted), kPartStep);
-      int64_t parts = std::max<int64_t>(llvm::divideCeil(p.k, length), 1);
-      if (wanted > 1 && !variant.parts &&
-          (length < kLeastPart ||
-           double(parts) * results * double(p.sumBytes) > kMostPartialBytes))
-        break;
-      double time = microseconds(tile, parts, length);
-      if (least < 0 || time < least) {
-        least = time;
-        best = {tile.m, tile.n, *slice, parts, length};
-        best.share = p.onTensorCores ? tile.tensorCores : tile.threads;
-      }
-      if (variant.parts || wanted > 4 * multiprocessors)
-        break;
+  bool hasWanted = llvm::any_of(kTiles, [&](const Tile &t) {
+    return isWanted(t, variant.tile) && pipelineOf(p, t, variant);
+  });
+  auto consider = [&](const Tile &t, const Pipeline &pipeline, double whole,
+                      int64_t wanted, int64_t leastPart) {
+    int64_t length = llvm::alignTo(
+        llvm::divideCeil(std::max<int64_t>(p.k, 1), wanted), kPartStep);
+    int64_t parts = std::max<int64_t>(llvm::divideCeil(p.k, length), 1);
+    Waves waves(p, t, pipeline.isCopied, multiprocessors);
+    if (wanted > 1 && !variant.parts &&
+        (length < leastPart ||
+         waves.partialBytes(whole, parts) > kMostPartialBytes))
+      return false;
+    double time = waves.microseconds(whole, parts, length);
+    if (least < 0 || time < least) {
+      least = time;
+      best = {t.m, t.n, pipeline.slice, parts, length};
+      best.wholeTiles = parts > 1 ? int64_t(whole) : 0;
+      best.resident = t.resident;
+      best.buffers = pipeline.buffers;
+      best.isCopied = pipeline.isCopied;
+      best.share =
+          rateOf(p, t, pipeline.isCopied) / rateOf(p, kTiles[0], false);
     }
+    return true;
+  };
+  for (const Tile &t : kTiles) {
+    std::optional<Pipeline> pipeline = pipelineOf(p, t, variant);
+    if (!pipeline || (hasWanted && !isWanted(t, variant.tile)))
+      continue;
+    int64_t first = std::max<int64_t>(variant.parts, 1), last = first;
+    if (!variant.parts)
+      last = 4 * multiprocessors + 1;
+    for (int64_t wanted = first; wanted <= last; ++wanted)
+      if (!consider(t, *pipeline, 0, wanted, kLeastPart))
+        break;
+    Waves waves(p, t, pipeline->isCopied, multiprocessors);
+    if (double whole = waves.inWaves(); whole > 0 && !variant.parts)
+      for (int64_t parts = waves.tailParts(); parts > 1; parts /= 2)
+        consider(t, *pipeline, whole, parts, kLeastTailPart);
   }
   // A part of one slice needs no second buffer.
-  best.buffers =
-      variant.stages == 1 || std::min(best.partLength, p.k) <= best.slice ? 1
-                                                                          : 2;
+  if (best.depth(p.k) <= best.slice)
+    best.buffers = 1, best.isCopied = false;
   return best;
 }

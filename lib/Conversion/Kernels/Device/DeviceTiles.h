@@ -6,11 +6,12 @@
 // them leave multiprocessors without work, and the last of many run when most
 // are idle. Smaller tiles, and parts of k that are added up afterwards, make
 // more blocks of less work each. Method: estimates the time of every choice by
-// waves of blocks over the device's multiprocessors, and takes the shortest; a
-// variant for measurements leaves fewer choices.
-// Guarantee: the choice follows from shape, types and number of multiprocessors
-// alone, so a contraction has the same bits in every plan. Complexity: O(parts)
-// for each shape of tile.
+// waves of blocks over the device's multiprocessors, and takes the shortest:
+// all tiles in as many parts, or in parts only those that are left behind full
+// waves (which then make one short wave more). A variant for measurements
+// leaves fewer choices. Guarantee: the choice follows from shape, types and
+// number of multiprocessors alone, so a contraction has the same bits in every
+// plan. Complexity: O(parts) for each shape of tile.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICETILES_H
@@ -18,6 +19,7 @@
 
 #include "ckopt/Target/TargetInfo.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace ckopt::codegen {
@@ -31,6 +33,8 @@ struct TileProblem {
   int64_t sharedBytes = 4; ///< of an operand's element in shared memory
   /// Of an operand's elements, how many one load takes.
   int64_t aLanes = 1, bLanes = 1;
+  /// Both operands may be copied to shared memory as they are.
+  bool isCopyable = false;
 };
 
 /// The tile that a block computes, over a part of k, slice by slice.
@@ -39,10 +43,18 @@ struct TileShape {
   /// The part of k that one buffer in shared memory holds.
   int64_t slice = 16;
   int64_t parts = 1, partLength = 1; ///< of k
-  int64_t buffers = 2;               ///< in shared memory, of each operand
+  /// The first tiles, that have a block each although there are parts.
+  int64_t wholeTiles = 0;
+  int64_t resident = 4;  ///< blocks that share a multiprocessor
+  int64_t buffers = 2;   ///< in shared memory, of each operand
+  bool isCopied = false; ///< asynchronously, past registers
   /// Of the products in a given time by tiles of 128 x 128, for costs.
   double share = 1;
 
+  /// The length of k that a block goes through at most.
+  int64_t depth(int64_t k) const {
+    return wholeTiles ? k : std::min(partLength, k);
+  }
   bool operator==(const TileShape &) const = default;
 };
 

@@ -109,8 +109,7 @@ static DeviceGemm describeClass(const InputClass &part, DeviceGemm gemm,
   const ConvIndex &conv = part.conv;
   gemm.m = conv.desc.batch * part.points();
   gemm.k = conv.channelsOut * part.taps();
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes,
-               Value inside) {
+  gemm.a = [=](Emitter &e, Value group, Value m, Value k, Value inside) {
     SmallVector<Value> row = part.row(e, conv.narrow(e, m));
     auto [channel, numbers] = part.depth(e, conv.narrow(e, k));
     channel = ConvIndex::channelOf(e, conv.narrow(e, group), channel,
@@ -122,16 +121,15 @@ static DeviceGemm describeClass(const InputClass &part, DeviceGemm gemm,
       ConvIndex::require(e, inside, over, conv.desc.out[d]);
       out.push_back(over);
     }
-    return dy.load(e, conv.output(e, row[0], channel, out), lanes, inside);
+    return dy.place(e, conv.output(e, row[0], channel, out), inside);
   };
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes,
-               Value inside) {
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, Value inside) {
     auto [channel, numbers] = part.depth(e, conv.narrow(e, k));
     Value out = ConvIndex::channelOf(e, conv.narrow(e, group), channel,
                                      conv.channelsOut);
-    return w.load(
+    return w.place(
         e, conv.weight(e, out, conv.narrow(e, n), part.window(e, numbers)),
-        lanes, inside);
+        inside);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     SmallVector<Value> row = part.row(e, conv.narrow(e, m)), point;
@@ -147,15 +145,15 @@ static DeviceGemm describeClass(const InputClass &part, DeviceGemm gemm,
   return gemm;
 }
 
-SmallVector<DeviceGemm> codegen::describeStridedGrad(const ConvIndex &conv,
-                                                     const DeviceGemm &whole,
-                                                     Operand dy, Operand w,
-                                                     Operand dx) {
+SmallVector<DeviceGemm, 0> codegen::describeStridedGrad(const ConvIndex &conv,
+                                                        const DeviceGemm &whole,
+                                                        Operand dy, Operand w,
+                                                        Operand dx) {
   const runtime::ConvDesc &desc = conv.desc;
   int64_t classes = 1;
   for (int64_t d = 0; d < desc.rank; ++d)
     classes *= std::min(desc.strides[d], desc.in[d]);
-  SmallVector<DeviceGemm> result;
+  SmallVector<DeviceGemm, 0> result;
   for (int64_t number = 0; number < classes; ++number) {
     InputClass part{conv, {}};
     int64_t rest = number;

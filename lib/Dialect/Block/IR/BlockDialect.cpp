@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Block/IR/BlockDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -31,14 +32,25 @@ LogicalResult block::MmaOp::verify() {
     if (step == 1 && (pitch < getDepth() || pitch % 2))
       return emitOpError("pitch ") << pitch << " must be even and hold the "
                                    << getDepth() << " elements of a row";
-    if (step != 1 && !single)
-      return emitOpError("step ")
-             << step << " needs elements of f32: pairs of halves are read";
+    if (step != 1 && !single && step % 8)
+      return emitOpError("step ") << step
+                                  << " must be a multiple of 8: halves are "
+                                     "read in rows of 16 bytes";
     if (step != 1 && (pitch != 1 || step < lines))
       return emitOpError("step ") << step << " must hold the " << lines
                                   << " elements beside each other, at pitch 1";
     return success();
   };
+  if (getRounds() && getDepth() != 8)
+    return emitOpError("rounds elements of f32 alone");
   return success(succeeded(check(getAPitch(), getAStep(), 16)) &&
                  succeeded(check(getBPitch(), getBStep(), 8)));
+}
+
+LogicalResult block::CopyAsyncOp::verify() {
+  if (!isa<LLVM::LLVMPointerType>(getFrom().getType()))
+    return emitOpError("copies from a pointer");
+  if (int64_t bytes = getBytes(); bytes != 4 && bytes != 8 && bytes != 16)
+    return emitOpError("copies ") << bytes << " bytes; 4, 8 or 16 may be";
+  return success();
 }

@@ -42,8 +42,11 @@ def Block_MmaOp : Op<Block_Dialect, "mma", [
     within the rounding of f32 sums.
 
     Threads 32 w to 32 w + 31 run it together, with the same offsets, or none
-    does. Elements lie along k (step 1; pitches and offsets are even), or, only
-    of f32, side by side across k (pitch 1).
+    does. Elements lie along k (step 1) or side by side across k (pitch 1).
+    Distances and offsets are even; where halves lie across k, multiples of 8:
+    then `ldmatrix` transposes them, which it does not need to along k, but
+    loads more at once where they are multiples of 8, too. With `rounds`
+    elements of f32 are rounded as `block.round_tf32` does when they are read.
 
     ```
     %d:4 = block.mma %t, %a[%i] pitch 40, %b[%j] pitch 40, %c0, %c1, %c2, %c3
@@ -60,12 +63,13 @@ def Block_MmaOp : Op<Block_Dialect, "mma", [
       I64Attr:$aPitch, DefaultValuedAttr<I64Attr, "1">:$aStep,
       Arg<Block_OperandBuffer, "elements of B", [MemRead]>:$b, Index:$bOffset,
       I64Attr:$bPitch, DefaultValuedAttr<I64Attr, "1">:$bStep,
-      F32:$c0, F32:$c1, F32:$c2, F32:$c3);
+      F32:$c0, F32:$c1, F32:$c2, F32:$c3, UnitAttr:$rounds);
   let results = (outs F32:$d0, F32:$d1, F32:$d2, F32:$d3);
   let assemblyFormat = [{
     $thread `,` $a `[` $aOffset `]` `pitch` $aPitch (`step` $aStep^)? `,`
     $b `[` $bOffset `]` `pitch` $bPitch (`step` $bStep^)? `,`
-    $c0 `,` $c1 `,` $c2 `,` $c3 attr-dict `:` type($a) `,` type($b)
+    $c0 `,` $c1 `,` $c2 `,` $c3 (`rounds` $rounds^)? attr-dict `:` type($a) `,`
+    type($b)
   }];
   let extraClassDeclaration = [{
     /// How many products one run adds to each sum.
@@ -87,6 +91,75 @@ def Block_RoundTf32Op : Op<Block_Dialect, "round_tf32", [
   let arguments = (ins Block_Floats:$x);
   let results = (outs Block_Floats:$y);
   let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+//===----------------------------------------------------------------------===//
+// Copies that are on their way while threads compute
+//===----------------------------------------------------------------------===//
+
+def Block_CopyAsyncOp : Op<Block_Dialect, "copy_async"> {
+  let summary = "begins to copy adjacent elements to a shared buffer";
+  let description = [{
+    Copies `elements` of 4, 8 or 16 bytes in all, or zeros where `inside` does
+    not hold, in which case `from` may point anywhere; both places are multiples
+    of these bytes. The copy belongs to the thread's open group, which
+    `block.commit_copies` closes. It is made at some time before the thread's
+    `block.wait_copies` for that group returns; nobody may read the elements,
+    nor write what is copied, before that. A CPU copies at the wait: as late as
+    that allows. A thread runs an operation once a group at most.
+
+    ```
+    block.copy_async %shared[%i], %pointer if %inside, 4
+        : memref<2560xf32, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins
+      Arg<Block_OperandBuffer, "the copy", [MemWrite]>:$to, Index:$at,
+      Arg<AnyType, "what is copied", [MemRead]>:$from, I1:$inside,
+      I64Attr:$elements);
+  let assemblyFormat = [{
+    $to `[` $at `]` `,` $from `:` type($from) `if` $inside `,` $elements
+    attr-dict `:` type($to)
+  }];
+  let extraClassDeclaration = [{
+    /// How many bytes one copy has.
+    int64_t getBytes() {
+      return getElements() * getTo().getType().getElementTypeBitWidth() / 8;
+    }
+  }];
+  let hasVerifier = 1;
+}
+
+def Block_CommitCopiesOp : Op<Block_Dialect, "commit_copies", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "closes the thread's group of copies, and opens the next one";
+  let arguments = (ins);
+  let assemblyFormat = "attr-dict";
+}
+
+def Block_WaitCopiesOp : Op<Block_Dialect, "wait_copies", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until at most `pending` of the thread's closed groups are under way";
+  let description = [{
+    What other threads copied is there after a barrier behind their waits.
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+def Block_LoadMatricesOp : Op<Block_Dialect, "load_matrices"> {
+  let summary = "fragments of `block.mma` by ldmatrix; made by its expansion";
+  let description = [{
+    Lane l gives the first of 8 adjacent halves, row l mod 8 of matrix l / 8; a
+    word of each matrix is a lane's result.
+  }];
+  let arguments = (ins Arg<Block_OperandBuffer, "rows", [MemRead]>:$from,
+      Index:$at, BoolAttr:$transposed);
+  let results = (outs Variadic<I32>:$words);
+  let assemblyFormat = [{
+    $from `[` $at `]` `,` $transposed attr-dict `:` type($from) `->`
+    type($words)
+  }];
 }
 
 #endif // CKOPT_DIALECT_BLOCK_OPS
