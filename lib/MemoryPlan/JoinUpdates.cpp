@@ -17,6 +17,7 @@
 // verified. Complexity: calls times waiting updates.
 //
 //===----------------------------------------------------------------------===//
+#include "LateUpdates.h"
 #include "ckopt/Analysis/FlatParts.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -87,11 +88,6 @@ private:
   SmallVector<Operation *> joined;
 };
 
-/// The most bytes of the operands of an update that is worth moving: a larger
-/// one takes many times as long as a launch, and may find its gradient in a
-/// cache where it stands.
-constexpr int64_t kMostBytes = int64_t(64) << 20;
-
 } // namespace
 
 Touched::Touched(KernelCallOp call) {
@@ -138,7 +134,7 @@ std::string Joiner::formOf(KernelCallOp call) {
     bytes += getStorageBytes(value.getType());
   auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
   auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);
-  if (bytes > kMostBytes || !kind || kind.getValue() != "elementwise")
+  if (bytes > kMostUpdateBytes || !kind || kind.getValue() != "elementwise")
     return "";
   auto [known, isNew] = partsOf.try_emplace(kernel);
   SmallVector<FlatPart> &parts = known->second;

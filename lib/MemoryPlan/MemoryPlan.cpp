@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "LateUpdates.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Planner/Packing.h"
@@ -117,11 +118,14 @@ public:
       : function(function), argumentOffsets(argumentOffsets),
         argumentBytes(argumentBytes) {}
   /// Returns the first byte above all tensors and workspaces.
-  FailureOr<int64_t> run();
+  FailureOr<int64_t> run(bool lateUpdates);
 
 private:
   LogicalResult check();
-  void pack();
+  LogicalResult build();
+  void pack(bool keepPlaces);
+  int64_t packedBytes() const;
+  void postpone();
   int64_t setOffsets();
 
   func::FuncOp function;
@@ -148,14 +152,15 @@ LogicalResult FunctionPlacer::check() {
 }
 
 /// Finds offset and workspaceOffset.
-void FunctionPlacer::pack() {
+void FunctionPlacer::pack(bool keepPlaces) {
   size_t numNodes = problem.ops.size();
   offset.assign(problem.graph.values.size(), 0);
   workspaceOffset.assign(numNodes, 0);
   auto packed = function->getAttrOfType<IntegerAttr>(kPackedBytes);
-  bool kept = packed && llvm::all_of(problem.ops, [](Operation *op) {
-                return bool(cast<KernelCallOp>(op).getOffsets());
-              });
+  bool kept =
+      keepPlaces && packed && llvm::all_of(problem.ops, [](Operation *op) {
+        return bool(cast<KernelCallOp>(op).getOffsets());
+      });
   if (kept) {
     for (auto [i, op] : llvm::enumerate(problem.ops)) {
       auto call = cast<KernelCallOp>(op);
@@ -175,6 +180,50 @@ void FunctionPlacer::pack() {
       offset[value] = plan.offsets[i][k];
     if (node.workspace)
       workspaceOffset[i] = plan.offsets[i].back();
+  }
+}
+
+/// Returns the bytes that hold all results and workspaces.
+int64_t FunctionPlacer::packedBytes() const {
+  llvm::SmallDenseSet<planner::ValueId> arguments(problem.arguments.begin(),
+                                                  problem.arguments.end());
+  int64_t end = 0;
+  for (auto [i, op] : llvm::enumerate(problem.ops)) {
+    auto call = cast<KernelCallOp>(op);
+    for (Value result : call.getOuts()) {
+      planner::ValueId storage = problem.storage.lookup(result);
+      if (!arguments.contains(storage))
+        end =
+            std::max(end, offset[storage] + getStorageBytes(result.getType()));
+    }
+    if (call.getWorkspace())
+      end = std::max(end, workspaceOffset[i] + int64_t(call.getWorkspace()));
+  }
+  return end;
+}
+
+/// Lets updates wait for each other where that takes no more bytes. Sums of
+/// what is alive do not tell how well it can be packed, so a few are tried.
+void FunctionPlacer::postpone() {
+  SmallVector<Operation *> before(problem.ops);
+  int64_t most = packedBytes();
+  for (double share : {1.0, 0.97, 0.9}) {
+    SmallVector<Operation *> order =
+        postponeUpdates(before, int64_t(share * double(most)));
+    if (order == before)
+      continue;
+    orderCalls(function, order);
+    FunctionPlacer late(function, argumentOffsets, argumentBytes);
+    if (succeeded(late.build())) {
+      late.pack(/*keepPlaces=*/false);
+      if (late.packedBytes() <= most) {
+        problem = std::move(late.problem);
+        offset = std::move(late.offset);
+        workspaceOffset = std::move(late.workspaceOffset);
+        return;
+      }
+    }
+    orderCalls(function, before);
   }
 }
 
@@ -239,20 +288,27 @@ void ckopt::orderCalls(func::FuncOp function, ArrayRef<Operation *> order) {
       op.erase();
 }
 
-FailureOr<int64_t> FunctionPlacer::run() {
-  if (failed(check()))
-    return failure();
+LogicalResult FunctionPlacer::build() {
   CostModel costs;
   FailureOr<PlanningProblem> built = buildProblem(function, costs);
   if (failed(built))
     return failure();
   problem = std::move(*built);
   orderCalls(function, problem.ops);
-  pack();
+  return success();
+}
+
+FailureOr<int64_t> FunctionPlacer::run(bool lateUpdates) {
+  if (failed(check()) || failed(build()))
+    return failure();
+  pack(/*keepPlaces=*/true);
+  if (lateUpdates)
+    postpone();
   return setOffsets();
 }
 
-LogicalResult ckopt::planMemory(ArrayRef<func::FuncOp> functions) {
+LogicalResult ckopt::planMemory(ArrayRef<func::FuncOp> functions,
+                                bool lateUpdates) {
   FailureOr<ArgumentRegion> region = placeArguments(
       SmallVector<FunctionOpInterface>(functions.begin(), functions.end()));
   if (failed(region))
@@ -261,7 +317,7 @@ LogicalResult ckopt::planMemory(ArrayRef<func::FuncOp> functions) {
   int64_t arena = region->end;
   for (auto [function, offsets] : llvm::zip(functions, region->offsets)) {
     FailureOr<int64_t> end =
-        FunctionPlacer(function, offsets, region->bytes).run();
+        FunctionPlacer(function, offsets, region->bytes).run(lateUpdates);
     if (failed(end))
       return failure();
     arena = std::max(arena, *end);

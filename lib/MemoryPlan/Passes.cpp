@@ -29,7 +29,7 @@ struct PlanMemoryPass : ckopt::impl::PlanMemoryPassBase<PlanMemoryPass> {
           (functions.empty() ||
            llvm::is_contained(functions, function.getSymName().str())))
         wanted.push_back(function);
-    if (failed(planMemory(wanted)))
+    if (failed(planMemory(wanted, lateUpdates)))
       signalPassFailure();
   }
 };

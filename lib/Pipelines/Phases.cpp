@@ -253,7 +253,9 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
   phases.push_back(
       {"plan-memory", "one arena, an offset for every value",
        [&target](OpPassManager &passes) {
-         passes.addPass(createPlanMemoryPass());
+         PlanMemoryPassOptions plan;
+         plan.lateUpdates = target.traits.joinsUpdates;
+         passes.addPass(createPlanMemoryPass(plan));
          if (target.traits.joinsUpdates) {
            JoinUpdatesPassOptions join;
            join.mostTensors = target.traits.limits.tensors;

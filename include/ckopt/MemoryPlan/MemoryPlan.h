@@ -39,8 +39,10 @@ placeArguments(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
 
 /// Places all functions in one arena and verifies the result. Offsets that
 /// `remat` left are kept; where there are none the results are packed now. May
-/// move makers of new states behind the last readers of the old ones.
-mlir::LogicalResult planMemory(llvm::ArrayRef<mlir::func::FuncOp> functions);
+/// move makers of new states behind the last readers of the old ones. With
+/// `lateUpdates` updates wait for each other where that takes no more bytes.
+mlir::LogicalResult planMemory(llvm::ArrayRef<mlir::func::FuncOp> functions,
+                               bool lateUpdates = false);
 
 /// Puts the kernel calls into the given order, and each view before its first
 /// reader; removes views that have none.

@@ -22,6 +22,8 @@ def PlanMemoryPass : Pass<"plan-memory", "mlir::ModuleOp"> {
   let options = [
     ListOption<"functions", "functions", "std::string",
                "Names of the functions to place (default: all but kernels)">,
+    Option<"lateUpdates", "late-updates", "bool", "false",
+           "Let updates wait for each other where that takes no more bytes (for join-updates)">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect", "::mlir::func::FuncDialect"];
 }
