@@ -92,6 +92,66 @@ void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
                 ArrayRef(states).drop_front(n), chunk, at, lane, masks);
 }
 
+/// Returns how many rows of columns a thread loads before it uses one: fewer
+/// where each has elements of several tensors, which take registers.
+int64_t ReductionKernel::rowsInFlight() {
+  int64_t elements = 1;
+  for (const Domain::Loop &loop : domain->loops)
+    elements *= loop.size;
+  int64_t large = llvm::count_if(kernel.getArgumentTypes(), [&](Type type) {
+    return cast<RankedTensorType>(type).getNumElements() >= elements;
+  });
+  return large > 2 ? kRowsInFlight / 2 : kRowsInFlight;
+}
+
+/// Reduces a chunk of columns in tiles of rows, all loaded before one is used:
+/// pairs of rows, pairs of these, then the tiles in order, in blocks where
+/// there are many.
+void ReductionKernel::emitSums(Emitter &e, ArrayRef<AffineExpr> point,
+                               Value chunk, AffineExpr lane,
+                               ArrayRef<Value> masks) {
+  SmallVector<AffineExpr> at(point);
+  Value low, high;
+  chunkRange(e, chunk, low, high);
+  auto widened = [&](Value v) { return lane ? e.splat(v) : v; };
+  SmallVector<Reducer> reducers;
+  SmallVector<Value> sums;
+  bool rounds = false;
+  for (const Item &item : items) {
+    reducers.push_back(item.reducer);
+    sums.push_back(widened(item.reducer.identity(e)));
+    rounds |= item.reducer.rounds();
+  }
+  auto loop = [&](Value from, Value to, int64_t step, ArrayRef<Value> start) {
+    return e.forLoop(from, to, step, start, [&](Value row, ValueRange before) {
+      AffineExpr first = e.addDim(row);
+      SmallVector<Value> next;
+      for (auto [item, sum] : llvm::zip(items, before)) {
+        SmallVector<Value> values;
+        for (int64_t k = 0; k < step; ++k) {
+          at[reduced[0]] = first + k;
+          values.push_back(widened(e.emit(item.input, domain->index(at))));
+        }
+        next.push_back(widened(item.reducer.combine(
+            e, sum, widened(pairwise(e, item.reducer, values)))));
+      }
+      return next;
+    });
+  };
+  int64_t step = rowsInFlight();
+  Value tile = e.index(step), size = e.sub(high, low);
+  Value tiles =
+      e.add(low, e.mul(arith::DivUIOp::create(e.b, size, tile), tile));
+  int64_t most = chunks > 1 ? chunkLength : domain->loops[reduced[0]].size;
+  sums = emitBlocked(e, rounds ? blocksOf(most / step, 1) : ChainBlocks(), low,
+                     tiles, step, std::nullopt, reducers, sums,
+                     [&](Value from, Value to, ArrayRef<Value> start) {
+                       return loop(from, to, step, start);
+                     });
+  sums = loop(tiles, high, 1, sums);
+  writePartials(e, sums, {}, chunk, at, lane, masks);
+}
+
 Value ReductionKernel::foldChunks(
     Emitter &e, const Reducer &reducer,
     function_ref<Value(Value, AffineExpr)> element) {

@@ -55,6 +55,14 @@ private:
     return onDevice && !rows && reduced.size() == 1 && count > 0 &&
            llvm::all_of(items, [](const Item &item) { return item.moments; });
   }
+  /// Returns whether it does by emitSums().
+  bool isTiled() const {
+    return onDevice && !rows && reduced.size() == 1 && count > 0 &&
+           llvm::none_of(items, [](const Item &item) { return item.moments; });
+  }
+  int64_t rowsInFlight();
+  void emitSums(Emitter &e, ArrayRef<AffineExpr> point, Value chunk,
+                AffineExpr lane, ArrayRef<Value> masks);
   void emitMoments(Emitter &e, ArrayRef<AffineExpr> point, Value chunk,
                    AffineExpr lane, ArrayRef<Value> masks);
   void emitWidePartial(Emitter &e, Value t);

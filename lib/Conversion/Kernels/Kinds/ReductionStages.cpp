@@ -84,6 +84,8 @@ void ReductionKernel::emitPartial(Emitter &e, Value t) {
   }
   if (isOnePass())
     return emitMoments(e, at, chunk, lane, masks);
+  if (isTiled())
+    return emitSums(e, at, chunk, lane, masks);
 
   SmallVector<Reducer> first, second;
   SmallVector<unsigned> momentItems;
