@@ -7,7 +7,7 @@
 // read from SASS of kernels with operands of f32 in memory. With what
 // annotate-kernels adds for tiles, waves and loads from the cache they predict
 // the steps of GPT-2 small, ResNet-50 and ViT-B/16 that were estimated from
-// that SASS within 30 % on an H100. Files of `ckopt bench --calibrate` or
+// that SASS, of kernels with square tiles, within 30 % on an H100. Files of `ckopt bench --calibrate` or
 // `ckopt-run --kernel-times` replace them.
 //
 //===----------------------------------------------------------------------===//
