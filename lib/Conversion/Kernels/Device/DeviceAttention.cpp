@@ -113,6 +113,9 @@ LogicalResult DeviceAttention::emit(ModuleOp into) {
   using Emit = void (AttentionTile::*)(Value);
   auto blocks = [&](unsigned number, Emit fn) {
     return emitLaunch(into, number, [&](Emitter &e, Value block) {
+      // Two blocks share a multiprocessor, so that one computes while the other
+      // waits: 128 registers a thread, some of which are spilled.
+      e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
       AttentionTile tile(e, desc(), operands, form);
       (tile.*fn)(block);
     });
