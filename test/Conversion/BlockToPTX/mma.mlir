@@ -9,11 +9,11 @@
 // PTX-NOT: .local
 // PTX-NOT: shfl
 // PTX: bar.sync 0
-// PTX-COUNT-6: ld.shared.b32
+// PTX-COUNT-2: ldmatrix.sync.aligned.m8n8.x{{[24]}}.shared.b16
 // PTX: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 // PTX-NOT: mma.sync
 
-// GPU-COUNT-6: vector.load {{.*}} vector<2xbf16>
+// GPU-COUNT-2: block.load_matrices
 // GPU: nvvm.mma.sync
 // GPU-NOT: block.mma
 
