@@ -139,9 +139,9 @@ struct DeviceInfo {
 /// `block` threads (one dimension) with the parameters, in this order:
 /// `pointers` device pointers, `scalars` i64 values, one scratch pointer.
 struct KernelInfo {
-  std::string symbol;      ///< [A-Za-z_][A-Za-z0-9_]*
-  int64_t grid = 1;        ///< 1 .. 2^31 - 1
-  int64_t block = 1;       ///< 1 .. 1024
+  std::string symbol; ///< [A-Za-z_][A-Za-z0-9_]*
+  int64_t grid = 1;   ///< 1 .. 2^31 - 1
+  int64_t block = 1;  ///< 1 .. 1024
   /// Shared memory, at most 99 KiB; of more than 48 KiB, which code cannot
   /// declare, launches ask for all.
   int64_t sharedBytes = 0;
