@@ -339,7 +339,6 @@ TEST(Ptx, ScanFindsWhatMustNotBe) {
         "\tred.global.add.f32 \t[%rd1], %f2;",
         "\tadd.rn.f64 \t%fd1, %fd2, %fd3;",
         ".extern .func (.param .b32 f) __nv_expf", "\tcall.uni malloc, (%rd1);",
-        ".extern .shared .align 16 .b8 s[];",
         ".shared .b8 __dynamic_shmem__0[1];"}) {
     auto found = reasons(bad);
     EXPECT_FALSE(found.empty()) << bad;
@@ -355,6 +354,7 @@ TEST(Ptx, ScanFindsWhatMustNotBe) {
         "\tsetp.lt.f32 \t%p1, %f1, %f2;", "\tselp.f32 \t%f1, %f2, %f3, %p1;",
         "\tcvt.u64.u32 \t%rd1, %r1;", "\tmul.wide.u32 \t%rd1, %r1, 4;",
         "\tabs.f32 \t%f1, %f2;", "\t// add.f32 %f1",
+        ".extern .shared .align 16 .b8 s[];",
         "\tst.shared.b32 \t[__wg_malloc_s0_0], %r1;"})
     EXPECT_TRUE(reasons(good).empty()) << good;
   EXPECT_TRUE(reasons("\tadd.rn.f64 \t%fd1, %fd2, %fd3;", true).empty());

@@ -217,18 +217,25 @@ void Walk::compile() {
     kernels.push_back(kernel);
   }
   census.checked = int64_t(kernels.size());
-  auto forms = [&](KernelForm form) {
+  auto forms = [&](KernelForm form, ArrayRef<func::FuncOp> kernels) {
     JitOptions options;
     options.form = form;
     options.optLevel = 0;
     options.precision = precision;
     return KernelJit::compileAll(kernels, options);
   };
-  auto cpu = forms(KernelForm::CPU), up = forms(KernelForm::Ascending),
-       down = forms(KernelForm::Descending);
+  // Joined updates are kernels of devices alone.
+  std::vector<func::FuncOp> onCpu;
+  for (func::FuncOp kernel : kernels)
+    if (kernel->getAttrOfType<StringAttr>(attrs::kKernel) != "joined")
+      onCpu.push_back(kernel);
+  auto cpu = forms(KernelForm::CPU, onCpu),
+       up = forms(KernelForm::Ascending, kernels),
+       down = forms(KernelForm::Descending, kernels);
+  for (auto [i, kernel] : llvm::enumerate(onCpu))
+    unchecked[kernel.getSymName().str()].cpu = std::move(cpu[i]);
   for (auto [i, kernel] : llvm::enumerate(kernels)) {
     Forms &made = unchecked[kernel.getSymName().str()];
-    made.cpu = std::move(cpu[i]);
     made.up = std::move(up[i]);
     made.down = std::move(down[i]);
   }
@@ -242,12 +249,12 @@ void Walk::check(const Forms &forms, ArrayRef<Tensor> inputs,
   KernelOptions options = tolerance(inputs, wanted);
   options.scalars.assign(scalars.begin(), scalars.end());
   options.precision = precision;
-  bool isLibrary = forms.cpu->ok() && forms.cpu->code().library;
+  bool isLibrary = forms.cpu && forms.cpu->ok() && forms.cpu->code().library;
   auto ptx = KernelJit::launchedBy(interpretPtx, forms.up->kernel(), precision);
   Failures failures;
   for (const KernelJit *form :
        {forms.cpu.get(), forms.up.get(), forms.down.get(), ptx.get()})
-    if (!form->error().empty())
+    if (form && !form->error().empty())
       failures.push_back(form->error());
   if (!failures.empty()) {
     ADD_FAILURE() << failures.front();

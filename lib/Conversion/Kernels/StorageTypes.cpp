@@ -10,9 +10,6 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// An operand with this many times fewer elements than a result is broadcast.
-static constexpr int64_t broadcastFactor = 8;
-
 //===----------------------------------------------------------------------===//
 // The lists
 //===----------------------------------------------------------------------===//
@@ -209,8 +206,9 @@ Storage StorageTypes::ofOp(Operation *op) const {
   bool moves = opKind(op) == KernelKind::Indexed && !isa<ExpandOp>(op);
   Storage result = Storage::Neutral;
   for (Value operand : op->getOperands()) {
-    if (!isF32(operand) ||
-        (!moves && elementsOf(operand) * broadcastFactor <= elements))
+    // How much smaller an operand is depends on the samples of a rank, and
+    // what is stored must not.
+    if (!isF32(operand) || (!moves && elementsOf(operand) < elements))
       continue;
     Storage own = classes.lookup_or(operand, Storage::Full);
     if (own == Storage::Full)

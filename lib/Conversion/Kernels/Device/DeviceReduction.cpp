@@ -93,7 +93,8 @@ void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
 }
 
 /// Returns how many rows of columns a thread loads before it uses one: fewer
-/// where each has elements of several tensors, which take registers.
+/// where each has elements of several tensors, or functions whose polynomials
+/// are computed for all rows side by side: both take registers.
 int64_t ReductionKernel::rowsInFlight() {
   int64_t elements = 1;
   for (const Domain::Loop &loop : domain->loops)
@@ -101,7 +102,14 @@ int64_t ReductionKernel::rowsInFlight() {
   int64_t large = llvm::count_if(kernel.getArgumentTypes(), [&](Type type) {
     return cast<RankedTensorType>(type).getNumElements() >= elements;
   });
-  return large > 2 ? kRowsInFlight / 2 : kRowsInFlight;
+  constexpr double kFunctionFlops = 8;
+  bool hasFunction =
+      llvm::any_of(kernel.front().without_terminator(), [](Operation &op) {
+        auto kind = dyn_cast<KernelOpInterface>(op);
+        return kind && kind.getFlopsPerElement() >= kFunctionFlops;
+      });
+  return large > 2 || (large > 1 && hasFunction) ? kRowsInFlight / 2
+                                                 : kRowsInFlight;
 }
 
 /// Reduces a chunk of columns in tiles of rows, all loaded before one is used:
