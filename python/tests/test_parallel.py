@@ -74,7 +74,7 @@ def test_fit_gives_the_bits_of_the_driver(tmp_path, driver):
                           log=sys.argv[2], checkpoint=sys.argv[3])
         step.save(sys.argv[1])
         loss = result.validation["loss"]
-        print("fitted", len(result.losses), loss == loss)
+        print(f"fitted {len(result.losses)} {loss == loss}")
         """, tmp_path / "own.safetensors", tmp_path / "log.csv", tmp_path / "c.safetensors")
     assert said.count("fitted 9 True") == 2, said
     assert (tmp_path / "own.safetensors").read_bytes() == driver[0]
@@ -122,7 +122,7 @@ def test_mpi4py_in_the_same_process(tmp_path, driver, first):
         request.wait()
         step.save(sys.argv[1])
         total = world.allreduce(1)
-        print("total", total)
+        print(f"total {total}")  # one write: ranks share a terminal
         """, tmp_path / "own.safetensors", first)
     assert said.count("total 2") == 2, said
     assert (tmp_path / "own.safetensors").read_bytes() == driver[0]
