@@ -103,6 +103,7 @@ llvm::Error Feeder::check(DataPosition at) const {
 }
 
 llvm::Expected<int64_t> Feeder::load(DataPosition at) {
+  compared = false;
   std::vector<void *> buffers;
   for (HostTensor &value : values)
     buffers.push_back(value.mutableRawData());
@@ -136,16 +137,20 @@ static HostTensor shareOf(const HostTensor &value, int64_t ranks) {
   return share;
 }
 
-/// Other samples behind one name would train on a mixture that no run could
-/// repeat.
-static llvm::Error checkSameBatch(llvm::ArrayRef<HostTensor> values) {
+static uint64_t hashOf(llvm::ArrayRef<HostTensor> values) {
   std::string hashes;
   for (const HostTensor &value : values)
     hashes += std::to_string(llvm::xxh3_64bits(
                   {static_cast<const uint8_t *>(value.rawData()),
                    size_t(value.sizeInBytes())})) +
               " ";
-  auto all = gatherNumbers(int64_t(llvm::xxh3_64bits(hashes)));
+  return llvm::xxh3_64bits(hashes);
+}
+
+/// Other samples behind one name would train on a mixture that no run could
+/// repeat.
+static llvm::Error checkSameBatch(llvm::ArrayRef<HostTensor> values) {
+  auto all = gatherNumbers(int64_t(hashOf(values)));
   if (!all)
     return all.takeError();
   for (size_t rank = 1; rank < all->size(); ++rank)
@@ -155,8 +160,23 @@ static llvm::Error checkSameBatch(llvm::ArrayRef<HostTensor> values) {
   return llvm::Error::success();
 }
 
+llvm::Expected<bool> Feeder::agree(llvm::Expected<bool> found) {
+  if (ranks == 1 || own || (!found && failureEndsAll()))
+    return found;
+  Meeting meeting = {Call::Batch, 0, "read other samples than rank 0"};
+  bool given = found && *found;
+  if (given)
+    meeting.same = hashOf(values);
+  else if (found)
+    meeting.call = Call::End;
+  if (llvm::Error error = meetRanks(meeting, found.takeError()))
+    return std::move(error);
+  compared = given;
+  return given;
+}
+
 llvm::Error Feeder::write() {
-  if (ranks > 1 && !own)
+  if (ranks > 1 && !own && !compared)
     if (llvm::Error error = checkSameBatch(values))
       return error;
   for (size_t field = 0; field < specs.size(); ++field) {
@@ -257,7 +277,7 @@ llvm::Error BatchStream::checkEnd() {
 }
 
 /// Takes the batch at `at`; false: the epoch has no more.
-llvm::Expected<bool> BatchStream::load() {
+llvm::Expected<bool> BatchStream::take() {
   if (!placed)
     if (llvm::Error error = source->seek(seed, at))
       return std::move(error);
@@ -281,6 +301,9 @@ llvm::Expected<bool> BatchStream::load() {
   endEpoch(*given);
   return false;
 }
+
+/// The same of all ranks, which then have one, or have none.
+llvm::Expected<bool> BatchStream::load() { return feeder.agree(take()); }
 
 llvm::Error BatchStream::feed() {
   while (!loaded) {

@@ -52,7 +52,11 @@ public:
   /// A batch that is not full is filled up with copies of its first sample.
   /// `at` is the place of the first one, for errors.
   llvm::Expected<int64_t> load(DataPosition at);
-  /// Writes the batch, or this rank's share of it, to the session.
+  /// Tells other ranks whether there is a batch (`found`), and compares them
+  /// where each reads all of it. An error of one rank is one on all.
+  llvm::Expected<bool> agree(llvm::Expected<bool> found);
+  /// Writes the batch, or this rank's share of it, to the session; what
+  /// agree() has not compared is compared before.
   llvm::Error write();
   /// Compares the first of the samples behind `at` with that of rank 0, where
   /// later ones are not: other files behind one name are mostly other ones from
@@ -75,6 +79,7 @@ private:
   Session *session;
   BatchSource *source;
   int64_t batch = 1, ranks = 1;
+  bool compared = false;        ///< the batch, with that of other ranks
   std::optional<RowRange> own;  ///< all that `values` has of a batch
   std::vector<FieldSpec> specs; ///< in the order of the source's fields
   std::vector<int64_t> tensors; ///< of the session
@@ -104,6 +109,7 @@ private:
   BatchStream(Feeder feeder, BatchSource &source, uint64_t seed)
       : feeder(std::move(feeder)), source(&source), seed(seed),
         count(source.numSamples()) {}
+  llvm::Expected<bool> take();
   llvm::Expected<bool> load();
   llvm::Error checkEnd();
   void endEpoch(int64_t left);

@@ -107,16 +107,20 @@ enum class Call : int64_t {
   Save,
   Checkpoint,
   Profile,
+  Batch, ///< of fit: has one more
+  End,   ///< of fit: has none in this epoch
 };
 /// What ranks tell each other before a call.
 struct Meeting {
   Call call = Call::Step;
   uint64_t same = 0;        ///< must be equal on all
   const char *differs = ""; ///< else: "rank 1 ..."
+  int64_t step = 0;         ///< which of the compiled ones, from 1; 0: none
 };
 /// Begins a call that all ranks make together: an error on all where one makes
-/// another call, comes with another number, or has failed by itself already
-/// (`own`), which returns its own error. Without other ranks that is all.
+/// another call, or of another step, comes with another number, or has failed
+/// by itself already (`own`), which returns its own error. Without other ranks
+/// that is all. Messages of all calls are alike, so that ranks can go on.
 llvm::Error meetRanks(const Meeting &meeting, llvm::Error own);
 /// Returns a hash of the weights and states that all ranks have, for meetings.
 llvm::Expected<uint64_t> hashCommonState(const Session &session);

@@ -11,6 +11,7 @@
 
 #include "ckopt/Driver/Step.h"
 #include "ckopt/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
@@ -189,6 +190,10 @@ static const char *describe(Call call) {
     return "writes a checkpoint";
   case Call::Profile:
     return "profiles";
+  case Call::Batch:
+    return "has another batch";
+  case Call::End:
+    return "has no more batches";
   }
   return "does something else";
 }
@@ -197,12 +202,16 @@ llvm::Error ckopt::meetRanks(const Meeting &meeting, llvm::Error own) {
   World *world = World::current();
   if (!world)
     return own;
+  // Of a size that nothing else has which ranks compare: one that is elsewhere
+  // is noticed by it.
   struct Numbers {
     Call call;
+    int64_t step;
     uint64_t same;
     int64_t failed;
+    int64_t unused = 0;
   };
-  Numbers mine = {meeting.call, meeting.same, bool(own)};
+  Numbers mine = {meeting.call, meeting.step, meeting.same, bool(own)};
   std::vector<Numbers> all(size_t(world->size()));
   std::string error;
   bool met = world->gatherAll(&mine, sizeof(mine), all.data(), error);
@@ -211,14 +220,28 @@ llvm::Error ckopt::meetRanks(const Meeting &meeting, llvm::Error own) {
   if (!met)
     return rankError(error);
   auto rankNamed = [](size_t rank) { return "rank " + std::to_string(rank); };
-  for (size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank].call != all[0].call)
-      return rankError(rankNamed(rank) + " " + describe(all[rank].call) +
-                       " where rank 0 " + describe(all[0].call) +
-                       ": all ranks make the same calls");
+  auto isBatch = [](Call call) {
+    return call == Call::Batch || call == Call::End;
+  };
+  auto stepNamed = [](int64_t step) {
+    return std::to_string(step) + llvm::getOrdinalSuffix(unsigned(step)).str();
+  };
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].failed)
       return rankError(rankNamed(rank) + " failed; its own message says why");
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    std::string does = rankNamed(rank) + " " + describe(all[rank].call);
+    if (all[rank].call != all[0].call)
+      return rankError(does + " where rank 0 " + describe(all[0].call) +
+                       (isBatch(all[rank].call) && isBatch(all[0].call)
+                            ? ": all ranks train on the same batches"
+                            : ": all ranks make the same calls"));
+    if (all[rank].step != all[0].step)
+      return rankError(does + " with the " + stepNamed(all[rank].step) +
+                       " compiled step where rank 0 does so with the " +
+                       stepNamed(all[0].step) +
+                       ": all ranks make the same calls");
+  }
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank].same != all[0].same)
       return rankError(rankNamed(rank) + " " + meeting.differs);

@@ -28,7 +28,6 @@ namespace {
 /// What rank 0 says before its bytes follow.
 struct Announcement {
   int64_t code = ExitOk; ///< else the bytes say why
-  int64_t isTold = false;
   int64_t bytes = 0;
   uint64_t hash = 0;
 };
@@ -55,14 +54,47 @@ static llvm::Error broadcastText(World &world, Announcement &head,
   return llvm::Error::success();
 }
 
+namespace {
+/// Keeps a line each of the errors that a handler is told, and their notes, for
+/// ranks that are not told them.
+class ErrorLines {
+public:
+  explicit ErrorLines(MessageHandler &handler)
+      : handler(handler), before(handler) {
+    handler = [this](const Message &message) {
+      bool isNote = message.severity == Message::Severity::Note;
+      if (!isNote)
+        ofError = message.severity == Message::Severity::Error;
+      if (ofError)
+        text += (text.empty() ? "" : "\n") +
+                (isNote ? message.str() : message.placed());
+      before(message);
+    };
+  }
+  ~ErrorLines() { handler = before; }
+  const std::string &lines() const { return text; }
+
+private:
+  MessageHandler &handler;
+  MessageHandler before;
+  bool ofError = false; ///< the last one that was no note
+  std::string text;
+};
+} // namespace
+
 /// Runs `make` on rank 0, and `take` with what it returned on the others.
+/// `messages` is told why rank 0 failed, and the others' errors say it.
 static llvm::Error
-fromMain(World &world, llvm::function_ref<llvm::Expected<std::string>()> make,
+fromMain(World &world, MessageHandler &messages,
+         llvm::function_ref<llvm::Expected<std::string>()> make,
          llvm::function_ref<llvm::Error(llvm::StringRef)> take) {
   runtime::KeepAlive alive;
   std::string text;
   Announcement head;
+  ErrorText why;
+  bool isTold = false;
   if (world.isMain()) {
+    ErrorLines told(messages);
     auto own = make();
     if (!own && failureEndsAll())
       return own.takeError();
@@ -70,19 +102,22 @@ fromMain(World &world, llvm::function_ref<llvm::Expected<std::string>()> make,
       text = std::move(*own);
     } else {
       llvm::Error error = own.takeError();
-      head.isTold = error.isA<ToldError>();
-      ErrorText failed = takeErrorText(std::move(error));
-      head.code = failed.code;
-      text = std::move(failed.text);
+      isTold = error.isA<ToldError>();
+      why = takeErrorText(std::move(error));
+      head.code = why.code;
+      text = isTold && !told.lines().empty() ? told.lines() : why.text;
     }
   }
-  if (llvm::Error error = broadcastText(world, head, text))
-    return error;
-  if (head.isTold)
-    return toldError(ExitCode(head.code), text);
+  llvm::Error sent = broadcastText(world, head, text);
+  if (why.code != ExitOk) {
+    llvm::consumeError(std::move(sent));
+    return isTold ? toldError(why.code, why.text)
+                  : makeError(why.code, why.text);
+  }
+  if (sent)
+    return sent;
   if (head.code != ExitOk)
-    return makeError(ExitCode(head.code),
-                     (world.isMain() ? "" : "rank 0: ") + text);
+    return makeError(ExitCode(head.code), "rank 0: " + text);
   return world.isMain() ? llvm::Error::success() : take(text);
 }
 
@@ -104,9 +139,9 @@ llvm::Error ckopt::planOnMain(Compilation &compilation) {
     compilation.module().print(stream, flags);
     return text;
   };
-  return fromMain(*world, plan, [&](llvm::StringRef text) {
-    return compilation.adopt(text);
-  });
+  return fromMain(
+      *world, compilation.options().messages, plan,
+      [&](llvm::StringRef text) { return compilation.adopt(text); });
 }
 
 llvm::Error ckopt::emitOnMain(Compilation &compilation) {
@@ -125,7 +160,7 @@ llvm::Error ckopt::emitOnMain(Compilation &compilation) {
       return taken.takeError();
     return *taken ? llvm::Error::success() : compilation.emit();
   };
-  return fromMain(*world, emit, take);
+  return fromMain(*world, compilation.options().messages, emit, take);
 }
 
 //===----------------------------------------------------------------------===//

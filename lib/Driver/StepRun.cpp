@@ -13,6 +13,8 @@
 #include "Updates.h"
 #include "ckopt/Support/Error.h"
 
+#include <atomic>
+
 using namespace ckopt;
 using runtime::TensorRole;
 
@@ -62,7 +64,12 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
     return error;
   if (llvm::Error error = setSeed(*session, train.seed))
     return error;
-  return checkRanksAgree(compiled.compilation(), *session, train);
+  if (llvm::Error error =
+          checkRanksAgree(compiled.compilation(), *session, train))
+    return error;
+  static std::atomic<int64_t> opened = 0;
+  number = ++opened;
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::unique_ptr<StepRun>>
@@ -131,7 +138,8 @@ StepRun::Impl::readBatch(const TensorMap &arrays) const {
   return samples;
 }
 
-llvm::Error StepRun::Impl::meet(const Meeting &meeting, llvm::Error own) const {
+llvm::Error StepRun::Impl::meet(Meeting meeting, llvm::Error own) const {
+  meeting.step = number;
   return withRank(meetRanks(meeting, std::move(own)), updates + 1);
 }
 

@@ -23,7 +23,7 @@ struct StepRun::Impl {
   /// look.
   bool isSharded() const { return session->isSharded(); }
   /// meetRanks() for calls that all ranks make in any case.
-  llvm::Error meet(const Meeting &meeting, llvm::Error own) const;
+  llvm::Error meet(Meeting meeting, llvm::Error own) const;
   /// The same for calls that ranks with shards alone make together.
   llvm::Error meetSharing(const Meeting &meeting, llvm::Error own) const;
   llvm::Error checkArrays(const TensorMap &arrays) const;
@@ -42,7 +42,8 @@ struct StepRun::Impl {
   DataOptions data;
   std::unique_ptr<Session> session;
   std::vector<FieldSpec> fields;
-  int64_t batch = 1; ///< samples of all ranks
+  int64_t number = 0; ///< in the order in which all ranks compiled, from 1
+  int64_t batch = 1;  ///< samples of all ranks
   int64_t updates = 0;
   int64_t epochs = 0;               ///< that fit() began
   std::vector<std::string> classes; ///< of the samples of the last fit()

@@ -42,6 +42,8 @@ constexpr std::chrono::microseconds kNap{50};
 /// little by a later look.
 constexpr std::chrono::microseconds kLongNap{500};
 constexpr double kLate = 1;
+/// Seconds in which what was sent comes to ranks that fail, too.
+constexpr double kSettles = 2;
 /// Between looks at whether the others still run.
 constexpr std::chrono::milliseconds kLook{100};
 
@@ -156,16 +158,23 @@ std::string World::open(const MessageEngine &engine) {
   return "";
 }
 
-/// Ends what a failed transfer began: later messages would find its places.
+/// Ends what a failed transfer began: later messages would find its places. A
+/// rank that leaves takes what it was sent before, which may take a while.
 void World::abandon(const std::vector<Pending> &pending) {
+  double end = steadySeconds() + kSettles;
   for (const Pending &one : pending) {
     bool done = false;
-    const char *why = one.sends ? engine->test(one.request, done)
-                                : engine->cancel(one.request);
-    if (one.sends && (why || !done))
+    const char *why = nullptr;
+    if (!one.sends) {
+      if (engine->cancel(one.request))
+        gone[size_t(one.peer)] = true;
+      continue;
+    }
+    while (!(why = engine->test(one.request, done)) && !done &&
+           steadySeconds() < end && findEnded({one}) < 0)
+      std::this_thread::sleep_for(kNap);
+    if (why || !done)
       broken = true; // the bytes may be gone when the peer asks for them
-    if (!one.sends && why)
-      gone[size_t(one.peer)] = true;
   }
 }
 
