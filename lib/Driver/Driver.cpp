@@ -81,10 +81,16 @@ int ckopt::driverMain(int argc, char **argv) {
   int code = ExitOk;
   if (!parseCommandLine(argc, argv, options, code))
     return code;
-  if (llvm::Error error = joinWorld(options))
-    return reportError(std::move(error), "ckopt", llvm::errs());
-  llvm::Error error = dispatch(options);
+  llvm::Error apart = joinWorld(options);
   runtime::World *world = runtime::World::current();
+  if (apart) {
+    code = reportError(std::move(apart), "ckopt", llvm::errs());
+    endPreparing();
+    if (world)
+      world->abort(code);
+    return code;
+  }
+  llvm::Error error = dispatch(options);
   if (!world)
     return reportError(std::move(error), "ckopt", llvm::errs());
   // A signal ends all ranks behind the same step, and rank 0 says so.

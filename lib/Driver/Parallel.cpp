@@ -60,6 +60,20 @@ int64_t ckopt::launchedRanks() {
   return 0;
 }
 
+std::pair<int64_t, int64_t> ckopt::launchedPlace() {
+  static constexpr const char *names[][2] = {
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"PMI_RANK", "PMI_SIZE"},
+      {"RANK", "WORLD_SIZE"}};
+  for (auto [own, all] : names)
+    if (int64_t ranks = numberInEnvironment(all)) {
+      int64_t rank = numberInEnvironment(own);
+      if (rank < ranks)
+        return {rank, ranks};
+    }
+  return {0, 1};
+}
+
 int64_t ckopt::ranksOfMachine(int64_t ranks) {
   for (const char *name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
     if (int64_t local = numberInEnvironment(name))
@@ -174,8 +188,9 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
   if (options.command != Command::Train) {
     if (int64_t launched = launchedRanks(); launched > 1)
       return usageError("mpirun started " + llvm::Twine(launched) +
-                        " processes, which would all do the same: only "
-                        "'ckopt train' runs on several");
+                        " processes, which would all do the same: 'ckopt "
+                        "train', 'ckopt bench --collectives' and ckopt-run "
+                        "run on several");
     return llvm::Error::success();
   }
   auto line = [&](int64_t count) {

@@ -13,6 +13,8 @@
 #include "ckopt/Runtime/World.h"
 #include "ckopt/Support/Error.h"
 
+#include <utility>
+
 namespace ckopt {
 
 /// Makes the error of ranks that differ or do not answer.
@@ -57,6 +59,9 @@ void endPreparing();
 std::optional<Message> describeBinding(int64_t threads);
 /// Returns the processes that mpirun started; 0: this one was started alone.
 int64_t launchedRanks();
+/// Returns this process's number and how many there are, as mpirun or RANK and
+/// WORLD_SIZE tell it; alone: 0 and 1.
+std::pair<int64_t, int64_t> launchedPlace();
 /// Returns how many of them share this machine; at least 1.
 int64_t ranksOfMachine(int64_t ranks);
 

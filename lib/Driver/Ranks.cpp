@@ -36,10 +36,12 @@ static std::string ownLine() {
 
 int64_t ckopt::rankNumber() {
   World *world = World::current();
-  return world ? world->rank() : 0;
+  return world ? world->rank() : launchedPlace().first;
 }
 
-int64_t ckopt::rankCount() { return numRanks(); }
+int64_t ckopt::rankCount() {
+  return World::current() ? numRanks() : launchedPlace().second;
+}
 
 llvm::Error ckopt::joinRanks(StepSettings &settings) {
   int64_t ranks = settings.compile.step.ranks;
@@ -53,6 +55,8 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
   auto several = meetOthers(ranks, settings.ncclId, settings.rankTimeout, line);
   if (!several || !*several)
     return several.takeError();
+  static std::once_flag registered;
+  std::call_once(registered, [] { std::atexit(leaveRanks); });
   settings.compile.together = true;
   if (llvm::Error error =
           meetRanks({Call::Compile, 0, ""}, llvm::Error::success()))
@@ -72,8 +76,6 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
     if (auto message = describeBinding(settings.compile.step.threads);
         message && settings.compile.messages)
       settings.compile.messages(*message);
-  static std::once_flag registered;
-  std::call_once(registered, [] { std::atexit(leaveRanks); });
   return llvm::Error::success();
 }
 

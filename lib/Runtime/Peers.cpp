@@ -56,3 +56,9 @@ void ckopt::runtime::keepWatchable(std::vector<PeerProcess> &processes,
     if (std::strcmp(process.host, host) != 0 || hasEnded(process))
       process.started = 0;
 }
+
+std::string ckopt::runtime::noAnswerText(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", seconds);
+  return std::string("not answered for ") + text + " seconds";
+}

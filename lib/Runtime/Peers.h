@@ -11,6 +11,7 @@
 #define CKOPT_LIB_RUNTIME_PEERS_H
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace ckopt::runtime {
@@ -28,6 +29,8 @@ PeerProcess describeProcess(const char *host);
 bool hasEnded(const PeerProcess &process);
 /// Drops what this process cannot watch: then `started` is 0.
 void keepWatchable(std::vector<PeerProcess> &processes, const char *host);
+/// Says why ranks are waited for no longer: with so many seconds, as given.
+std::string noAnswerText(double seconds);
 
 } // namespace ckopt::runtime
 

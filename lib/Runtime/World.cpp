@@ -47,11 +47,15 @@ constexpr double kSettles = 2;
 /// Between looks at whether the others still run.
 constexpr std::chrono::milliseconds kLook{100};
 
+/// Clocks count nanoseconds in 64 bits, which hold 292 years: who gives more
+/// seconds than this waits for ever.
+constexpr double kMostSeconds = 1e9;
+
 /// Ends the process where a scope takes too long.
 class StartWatch {
 public:
   explicit StartWatch(double seconds) {
-    if (seconds > 0)
+    if (seconds > 0 && seconds < kMostSeconds)
       watcher = std::thread([this, seconds] { watch(seconds); });
   }
   ~StartWatch() {
@@ -358,8 +362,7 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
       broken = true;
       int32_t peer = findSilent(pending, steadySeconds());
       error = "rank " + std::to_string(peer) + " on " +
-              processes[size_t(peer)].host + " has not answered for " +
-              std::to_string(int64_t(timeout)) + " seconds";
+              processes[size_t(peer)].host + " has " + noAnswerText(timeout);
       return false;
     }
   }

@@ -13,10 +13,16 @@ atexit.register(_ckopt.leave_ranks)
 
 
 def rank() -> int:
-    """This process's number among those that train together, from 0; alone: 0."""
+    """This process's number among those that train together, from 0; alone: 0.
+
+    Before ``compile`` it is what the launcher says: mpirun, or RANK in the environment.
+    """
     return _ckopt.rank()
 
 
 def ranks() -> int:
-    """How many processes train together: 1 before ``compile(..., parallel="dp:N")``."""
+    """How many processes train together; alone: 1.
+
+    Before ``compile`` it is what the launcher says: mpirun, or WORLD_SIZE in the environment.
+    """
     return _ckopt.ranks()

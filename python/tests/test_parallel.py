@@ -67,8 +67,10 @@ def driver(tmp_path_factory):
 @needs_mpi
 def test_fit_gives_the_bits_of_the_driver(tmp_path, driver):
     said = run_script(tmp_path, """
+        place = int(os.environ["OMPI_COMM_WORLD_RANK"]), 2
+        assert (ckopt.rank(), ckopt.ranks()) == place  # as mpirun says
         step = make(parallel="dp:2")
-        assert (ckopt.rank(), ckopt.ranks()) == (int(os.environ["OMPI_COMM_WORLD_RANK"]), 2)
+        assert (ckopt.rank(), ckopt.ranks()) == place
         assert step.batch == 64
         result = step.fit({"x": images, "y": labels}, max_steps=9, holdout=0.2, progress=True,
                           log=sys.argv[2], checkpoint=sys.argv[3])
@@ -418,6 +420,7 @@ def test_ranks_on_devices_meet_by_a_file(tmp_path):
         pytest.skip(f"ranks on devices are NOT tested: there is no {standin}")
     script = tmp_path / "train.py"
     script.write_text(textwrap.dedent(HEAD) + textwrap.dedent("""
+        assert ckopt.ranks() == 2 and ckopt.rank() == int(os.environ["RANK"])
         step = ckopt.compile(sys.argv[1], loss="cross_entropy", optimizer=ckopt.SGD(lr=0.05),
                              batch=4, seed=5, target="cuda", cuda_libs="none",
                              parallel=sys.argv[2], nccl_id=sys.argv[3])

@@ -26,6 +26,7 @@ llvm::Error joinRanks(StepSettings &settings);
 void leaveRanks();
 
 /// This process's number, from 0, and how many there are; alone: 0 and 1.
+/// Before joinRanks() they are what the launcher tells.
 int64_t rankNumber();
 int64_t rankCount();
 

@@ -7,6 +7,7 @@
 
 #include "Library.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -120,7 +121,8 @@ class Deadline {
 public:
   explicit Deadline(double seconds)
       : end(std::chrono::steady_clock::now() +
-            std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000))) {}
+            std::chrono::milliseconds(
+                static_cast<int64_t>(std::min(seconds, 1e9) * 1000))) {}
   /// Waits a little; false: it is too late.
   bool nap() const {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -21,7 +21,8 @@ struct NcclId {
 
 enum NcclNumber : int {
   kNcclSuccess = 0,
-  kNcclRemoteError = 6, ///< another process has gone, or the network has
+  kNcclInvalidUsage = 5, ///< as of one device that two ranks share
+  kNcclRemoteError = 6,  ///< another process has gone, or the network has
   kNcclInProgress = 7,
   kNcclByte = 0, ///< the type ncclInt8
 };

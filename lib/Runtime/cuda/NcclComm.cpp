@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "NcclComm.h"
 
+#include "../Peers.h"
 #include "Engine.h"
 
 #include <cerrno>
@@ -129,7 +130,27 @@ bool NcclComm::init(const NcclId &id, std::string &error) {
     return true;
   comm = nullptr;
   error = text("ncclCommInitRank", joining->code);
+  if (joining->code == kNcclInvalidUsage)
+    error += deviceText();
   return false;
+}
+
+/// Says which device this rank has, since NCCL refuses one that two share.
+std::string NcclComm::deviceText() const {
+  const std::string host = RankProcess::own().host;
+  std::string others;
+  for (size_t rank = 0; rank < place.processes.size(); ++rank)
+    if (static_cast<int32_t>(rank) != place.rank &&
+        place.processes[rank].host == host)
+      others += (others.empty() ? "; rank " : ", rank ") + std::to_string(rank);
+  int count = 0;
+  (void)cuda.deviceGetCount(&count);
+  return ": rank " + std::to_string(place.rank) +
+         " has cuda:" + std::to_string(place.ordinal) + " of " +
+         std::to_string(count) + " on " + host + others +
+         (others.empty() ? "" : " is there, too") +
+         "; each rank needs a device of its own: start no more than there are, "
+         "and see that LOCAL_RANK or CUDA_VISIBLE_DEVICES differ";
 }
 
 std::shared_ptr<NcclComm> NcclComm::create(const Driver &cuda,
@@ -242,8 +263,7 @@ bool NcclComm::wait(const std::function<Result()> &ask, Result &result,
     const auto now = Clock::now();
     std::chrono::duration<double> waited = now - start;
     if (place.timeout > 0 && waited.count() > place.timeout) {
-      error = "other ranks have not answered for " +
-              std::to_string(static_cast<int64_t>(place.timeout)) + " seconds";
+      error = "other ranks have " + noAnswerText(place.timeout);
       break;
     }
     if (now < lookAgain)

@@ -89,6 +89,7 @@ private:
       : cuda(cuda), nccl(nccl), place(std::move(place)) {}
   bool init(const NcclId &id, std::string &error);
   std::string text(const char *call, int code) const;
+  std::string deviceText() const;
 
   const Driver &cuda;
   const NcclEntries &nccl;

@@ -75,7 +75,9 @@ private:
   std::chrono::steady_clock::time_point lookAgain;
 };
 
-Messenger messenger;
+/// It is never destroyed: at the end of a program that did not close the World,
+/// NCCL and the driver may have ended before this library.
+Messenger &messenger = *new Messenger;
 
 const char *Messenger::begin(bool sends, void *data, int64_t bytes,
                              int32_t peer, int32_t &request) {
