@@ -45,9 +45,9 @@ public:
     for (const PtxKernel &kernel : module.kernels) {
       if (!program || kernel.symbol != symbol)
         continue;
-      error =
-          standin::ptx::launch(*program, symbol.str(), uint32_t(kernel.grid),
-                               uint32_t(kernel.block), values, memory);
+      error = standin::ptx::launch(
+          *program, symbol.str(), uint32_t(kernel.grid), uint32_t(kernel.block),
+          values, memory, dynamicSharedBytes(kernel));
       if (symbol == counted.kernel.symbol)
         counted.loads = memory.loads, counted.stores = memory.stores;
     }

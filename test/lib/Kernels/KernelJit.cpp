@@ -98,8 +98,9 @@ static std::shared_ptr<Jit> compileProgram(ModuleOp into, KernelForm form,
 // Kernels
 //===----------------------------------------------------------------------===//
 
-CodegenOptions test::launchOptions(runtime::ProductPrecision precision) {
-  CodegenOptions options = llvm::cantFail(cudaTarget().codegen({}));
+CodegenOptions test::launchOptions(runtime::ProductPrecision precision,
+                                   const KernelSettings &device) {
+  CodegenOptions options = llvm::cantFail(cudaTarget().codegen(device));
   options.precision = precision;
   return options;
 }
@@ -244,9 +245,10 @@ KernelJit::launchedBy(const MakeLauncher &make, const std::string &text,
 
 std::unique_ptr<KernelJit>
 KernelJit::launchedBy(const MakeLauncher &make, func::FuncOp kernel,
-                      runtime::ProductPrecision precision) {
+                      runtime::ProductPrecision precision,
+                      const KernelSettings &device) {
   std::unique_ptr<KernelJit> jit(new KernelJit);
-  jit->impl->options = launchOptions(precision);
+  jit->impl->options = launchOptions(precision, device);
   jit->impl->kernel = kernel;
   jit->impl->compileAlone(KernelForm::Ascending, make);
   return jit;
@@ -268,7 +270,7 @@ KernelJit::compileAll(ArrayRef<func::FuncOp> kernels,
     if (options.form == KernelForm::CPU)
       impl.options.vectorBits = options.vectorBits;
     else
-      impl.options = launchOptions(options.precision);
+      impl.options = launchOptions(options.precision, options.device);
     impl.ok = impl.emit(*into);
     anyCode |= impl.ok && !impl.code.library;
   }

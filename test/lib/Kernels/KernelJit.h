@@ -23,6 +23,10 @@
 #include <string>
 #include <vector>
 
+namespace ckopt {
+struct PtxKernel;
+} // namespace ckopt
+
 namespace ckopt::test {
 
 /// What was wrong, one sentence each.
@@ -65,9 +69,11 @@ public:
 using MakeLauncher = std::function<std::unique_ptr<KernelLauncher>(
     mlir::ModuleOp, std::string &error)>;
 
-/// Of launches, with contractions of our own.
+/// Of launches, with contractions of our own, for `device` (its variant of
+/// contractions and number of multiprocessors).
 CodegenOptions launchOptions(
-    runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
+    runtime::ProductPrecision precision = runtime::ProductPrecision::F32,
+    const KernelSettings &device = {});
 
 /// All that kernels are made of and run by.
 void registerJitDialects(mlir::DialectRegistry &registry);
@@ -79,6 +85,7 @@ struct JitOptions {
   unsigned optLevel = 2; ///< 0 or 2
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
   unsigned vectorBits = 512; ///< of the CPU's code
+  KernelSettings device;     ///< of launchOptions
 };
 
 /// A compiled kernel.
@@ -96,7 +103,8 @@ public:
       runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
   static std::unique_ptr<KernelJit> launchedBy(
       const MakeLauncher &make, mlir::func::FuncOp kernel,
-      runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
+      runtime::ProductPrecision precision = runtime::ProductPrecision::F32,
+      const KernelSettings &device = {});
   /// Kernels of one module, compiled together and in order. They must outlive
   /// the result; their context has loadKernelDialects.
   static std::vector<std::unique_ptr<KernelJit>>
@@ -130,6 +138,9 @@ private:
 /// Interprets the block form's PTX for sm_80.
 std::unique_ptr<KernelLauncher> interpretPtx(mlir::ModuleOp blockForm,
                                              std::string &error);
+
+/// The bytes of shared memory that a launch must ask for.
+uint32_t dynamicSharedBytes(const PtxKernel &kernel);
 
 /// One kernel, compiled.
 struct KernelForms {

@@ -56,9 +56,9 @@ public:
             {begin, llvm::alignTo(uint64_t(range.bytes), 16), range.name});
     }
     memory.setRegions(regions);
-    std::string wrong =
-        standin::ptx::launch(*program, symbol.str(), uint32_t(kernel->grid),
-                             uint32_t(kernel->block), values, memory);
+    std::string wrong = standin::ptx::launch(
+        *program, symbol.str(), uint32_t(kernel->grid), uint32_t(kernel->block),
+        values, memory, dynamicSharedBytes(*kernel));
     return wrong.empty() ? wrong : wrong + "\n" + module.text;
   }
 
@@ -68,6 +68,11 @@ private:
   standin::ptx::GlobalMemory memory;
 };
 } // namespace
+
+uint32_t test::dynamicSharedBytes(const PtxKernel &kernel) {
+  constexpr int64_t kMostDeclared = 48 * 1024;
+  return kernel.sharedBytes > kMostDeclared ? uint32_t(kernel.sharedBytes) : 0;
+}
 
 std::unique_ptr<KernelLauncher> test::interpretPtx(ModuleOp blockForm,
                                                    std::string &error) {

@@ -29,6 +29,7 @@
 //===----------------------------------------------------------------------===//
 #include "TestKernels.h"
 #include "KernelJit.h"
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 #include "ckopt/Interfaces/KernelInterface.h"
@@ -217,6 +218,14 @@ struct TestKernelsPass : PassWrapper<TestKernelsPass, OperationPass<ModuleOp>> {
       *this, "precision",
       llvm::cl::desc("To which products in block form round operands of f32"),
       llvm::cl::init("f32")};
+  Option<std::string> contractions{
+      *this, "contractions",
+      llvm::cl::desc("Variant of contractions in block form")};
+  Option<int> multiprocessors{
+      *this, "multiprocessors",
+      llvm::cl::desc("That contractions in block form are divided for; blocks "
+                     "of launches are printed"),
+      llvm::cl::init(0)};
 
   LogicalResult collect(std::vector<Group> &groups, ModuleOp into);
   Failures check(Case &each, const KernelForms &forms);
@@ -268,6 +277,13 @@ Failures TestKernelsPass::check(Case &each, const KernelForms &forms) {
   return failures;
 }
 
+/// Prints how many blocks each launch has.
+static void printLaunches(const KernelJit &jit) {
+  for (auto [i, stage] : llvm::enumerate(jit.code().stages))
+    llvm::outs() << (i ? " + " : "") << stage.trip;
+  llvm::outs() << " blocks\n";
+}
+
 void TestKernelsPass::check(std::vector<Group> &groups) {
   auto compile = [&](KernelForm form, unsigned optLevel) {
     JitOptions options = jit;
@@ -285,8 +301,8 @@ void TestKernelsPass::check(std::vector<Group> &groups) {
       std::string text;
       llvm::raw_string_ostream(text) << each.kernel;
       llvm::PrettyStackTraceString crash(text.c_str());
-      auto ptx =
-          KernelJit::launchedBy(interpretPtx, each.kernel, jit.precision);
+      auto ptx = KernelJit::launchedBy(interpretPtx, each.kernel, jit.precision,
+                                       jit.device);
       bool hasPtx = ptx->ok() || !ptx->error().empty();
       KernelForms forms{each.isLibrary() ? nullptr : cpu[nextOnCpu++].get(),
                         up[next].get(), down[next].get(),
@@ -294,6 +310,8 @@ void TestKernelsPass::check(std::vector<Group> &groups) {
       ++next;
       onCpu += forms.cpu != nullptr;
       asPtx += forms.ptx != nullptr;
+      if (multiprocessors)
+        printLaunches(*forms.up);
       for (const std::string &failure : check(each, forms)) {
         each.kernel.emitError(failure);
         signalPassFailure();
@@ -313,6 +331,12 @@ void TestKernelsPass::runOnOperation() {
   }
   jit.precision = *named;
   jit.vectorBits = vectorBits;
+  jit.device.contractions = contractions;
+  jit.device.multiprocessors = multiprocessors;
+  if (auto options = cudaTarget().codegen(jit.device); !options) {
+    getOperation().emitError(llvm::toString(options.takeError()));
+    return signalPassFailure();
+  }
   OwningOpRef<ModuleOp> own = ModuleOp::create(getOperation().getLoc());
   std::vector<Group> groups;
   if (failed(collect(groups, *own)))
