@@ -239,8 +239,9 @@ CKRT_EXPORT std::string describe(const PrimitiveDesc &desc);
 CKRT_EXPORT std::string check(const PrimitiveDesc &desc);
 
 /// Returns the bytes of workspace that an execution by \p threads threads needs
-/// at an address that is 64-byte aligned, or -1 with the reason in \p error. Deterministic on
-/// one machine. Call outside of parallel regions; results are cached.
+/// at an address that is 64-byte aligned, or -1 with the reason in \p error.
+/// Deterministic on one machine. Call outside of parallel regions; results are
+/// cached.
 CKRT_EXPORT int64_t primitiveWorkspace(const PrimitiveDesc &desc,
                                        int32_t threads, std::string &error);
 
