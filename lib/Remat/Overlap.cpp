@@ -248,7 +248,10 @@ void FlightPlanner::collectMoved(
 /// New values of states lie in their arguments' bytes, which is the business of
 /// the calls that make them.
 bool FlightPlanner::isPlain(KernelCallOp call) const {
+  // A tensor that is summed for several results is one operand: such a call
+  // blocks.
   return call.getUpdates().empty() && call.getScalars().empty() &&
+         call.getArgs().size() == call.getNumResults() &&
          llvm::none_of(call.getOuts(),
                        [&](Value result) { return states.contains(result); });
 }
