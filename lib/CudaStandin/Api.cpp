@@ -83,11 +83,13 @@ STANDIN cuCtxCreate_v2(Context *context, unsigned, Device device) {
   ENTER("cuCtxCreate", text(device), false);
   if (machine.usedBytes() + Machine::kContextBytes > machine.totalBytes)
     return kOutOfMemory;
+  if (machine.stack().full())
+    return machine.violation("pushes a context on many that none popped");
   auto made = std::make_unique<ContextOpaque>();
   made->number = ++machine.nextNumber;
   *context = made.get();
   machine.contexts.push_back(std::move(made));
-  machine.stack().push_back(*context);
+  machine.stack().push(*context);
   return kSuccess;
 }
 
@@ -104,7 +106,7 @@ static Result destroyContext(Machine &machine, Context context) {
         [&](const auto &module) { return module->context == context; });
   auto &stack = machine.stack();
   if (!stack.empty() && stack.back() == context)
-    stack.pop_back();
+    stack.pop();
   Machine::destroy(machine.contexts, context);
   return kSuccess;
 }
@@ -149,7 +151,9 @@ STANDIN cuCtxPushCurrent_v2(Context context) {
   std::lock_guard<std::recursive_mutex> lock(machine.mutex);
   if (!Machine::live(machine.contexts, context))
     return machine.violation("pushes a context that is none");
-  machine.stack().push_back(context);
+  if (machine.stack().full())
+    return machine.violation("pushes a context on many that none popped");
+  machine.stack().push(context);
   return kSuccess;
 }
 
@@ -159,7 +163,7 @@ STANDIN cuCtxPopCurrent_v2(Context *context) {
   if (machine.stack().empty())
     return machine.violation("pops a context where there is none");
   *context = machine.stack().back();
-  machine.stack().pop_back();
+  machine.stack().pop();
   return kSuccess;
 }
 

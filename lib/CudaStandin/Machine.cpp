@@ -193,8 +193,8 @@ Result Machine::enter(const std::string &call, const std::string &arguments,
   return result;
 }
 
-std::vector<Context> &Machine::stack() const {
-  static thread_local std::vector<Context> contexts;
+ContextStack &Machine::stack() const {
+  static thread_local ContextStack contexts;
   return contexts;
 }
 

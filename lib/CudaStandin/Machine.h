@@ -177,6 +177,23 @@ struct Block {
   Context context;
 };
 
+/// The contexts that a thread has pushed. It has no destructor, because programs
+/// use the driver in their static destructors, which run after those of a
+/// thread's variables.
+class ContextStack {
+public:
+  static constexpr size_t kMost = 64;
+  bool empty() const { return depth == 0; }
+  bool full() const { return depth == kMost; }
+  Context back() const { return contexts[depth - 1]; }
+  void push(Context context) { contexts[depth++] = context; }
+  void pop() { --depth; }
+
+private:
+  Context contexts[kMost];
+  size_t depth;
+};
+
 class Machine {
 public:
   /// Device memory that a context uses.
@@ -211,7 +228,7 @@ public:
   Context current() const;
   /// Returns whether objects of `context` may be used now, and logs it if not.
   bool usable(Context context, const char *what);
-  std::vector<Context> &stack() const;
+  ContextStack &stack() const;
 
   /// Returns "D1+64" for an address, "?" for one that is in no live block.
   std::string place(uint64_t address) const;

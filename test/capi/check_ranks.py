@@ -10,7 +10,8 @@ check_ranks.py LIBRARY INCLUDE CC CKOPT DATA STANDIN
     that shows the line which starts this program;
   - where one process ends early, the others get an error, and end;
   - on GPUs (the stand-in plays them) processes that nobody started meet by a
-    file, and their weights have the bits of ckopt train that meets so.
+    file, and their weights have the bits of ckopt train that meets so; they may
+    exit without an end of their step.
 
 Exits with 77, loudly, where there is no mpirun; the last point needs none.
 """
@@ -46,12 +47,13 @@ def check_devices(folder, program, ckopt, standin, model, digits):
     meeting = os.path.join(folder, "id")
     own, driver = (os.path.join(folder, name) for name in ("g.safetensors", "h.safetensors"))
 
-    def both(*command):
+    def both(*command, codes=(0, 0)):
         ranks = [subprocess.Popen(command, env=dict(shared, RANK=rank), text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                  for rank in "01"]
         said = [rank.communicate(timeout=300)[0] for rank in ranks]
-        assert [rank.returncode for rank in ranks] == [0, 0], said
+        ended = tuple(rank.returncode for rank in ranks)
+        assert ended == codes, (ended, said)
         return said
 
     for parallel in ("dp:2", "fsdp:2"):
@@ -64,6 +66,12 @@ def check_devices(folder, program, ckopt, standin, model, digits):
              f"--parallel={parallel}", f"--nccl-id={meeting}", "-o", driver)
         assert filecmp.cmp(own, driver, shallow=False)
         assert not os.path.exists(meeting)
+
+    # A program may exit with its step alive: the run is then closed after main.
+    said = both(program, model, digits, "fsdp:2", "1", os.path.join(folder, "g.bin"), "batch=4",
+                "target=cuda", "cuda-libs=none", f"nccl-id={meeting}", codes=(64, 64))
+    assert all(line.startswith("ranks: a file of weights must end in") and line.count("\n") == 1
+               for line in said), said
 
 
 def main():
