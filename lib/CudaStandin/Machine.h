@@ -177,9 +177,9 @@ struct Block {
   Context context;
 };
 
-/// The contexts that a thread has pushed. It has no destructor, because programs
-/// use the driver in their static destructors, which run after those of a
-/// thread's variables.
+/// The contexts that a thread has pushed. It has no destructor, because
+/// programs use the driver in their static destructors, which run after those
+/// of a thread's variables.
 class ContextStack {
 public:
   static constexpr size_t kMost = 64;
