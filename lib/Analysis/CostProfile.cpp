@@ -125,6 +125,13 @@ MachineRates CostProfile::ratesOver(MachineRates result) const {
   return result;
 }
 
+bool CostProfile::hasProductRates() const {
+  return llvm::any_of(rates, [](const auto &rate) {
+    return rate.first == &MachineRates::matmul ||
+           rate.first == &MachineRates::conv;
+  });
+}
+
 llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
   if (std::string why = whyNotParse(text); !why.empty())
     return inputError(why);
@@ -135,6 +142,14 @@ llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
   if (!root || root->getString("format") != llvm::StringRef(kFormat))
     return inputError("needs \"format\": \"" + kFormat + "\"");
   CostProfile profile;
+  for (auto [key, member] : {std::pair("device", &CostProfile::onDevice),
+                             {"precision", &CostProfile::byPrecision}})
+    if (const llvm::json::Value *value = root->get(key)) {
+      std::optional<StringRef> word = value->getAsString();
+      if (!word)
+        return inputError("'" + Twine(key) + "' must be a string");
+      profile.*member = word->str();
+    }
   if (const llvm::json::Value *value = root->get("rates")) {
     const llvm::json::Object *rates = value->getAsObject();
     if (!rates)

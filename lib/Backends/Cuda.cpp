@@ -124,6 +124,10 @@ public:
                      : llvm::Expected<MachineRates>(precision.takeError());
   }
 
+  std::string ratedDevice(const KernelSettings &settings) const override {
+    return llvm::StringRef(settings.deviceRates).split(',').first.str();
+  }
+
   LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
                               const CodegenOptions &options) const override {
     LibraryChoice choice;
@@ -265,15 +269,16 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
        "for (default 108 for --sm=80, 132 for 90); other numbers, other bits",
        multiprocessors},
       {"cuda-contractions", "LIST",
-       "for measurements: tile=64|128, slice=8|16|32, stages=1|2, parts=N in "
-       "the place of what shapes decide",
+       "for measurements: tile=64|128|192|256, slice=8|16|32, "
+       "stages=1|2|3|4, parts=N in the place of what shapes decide",
        contractions},
-      {"device-rates", "NAME|FILE",
+      {"device-rates", "NAME|FILE|NAME,FILE",
        "cuda: plan by the rates of a100 (default for --sm=80), h100 (for 90), "
-       "h200, l4, or of a file that bench --calibrate wrote",
+       "h200, l4, or of a file that bench --calibrate wrote; rates that it "
+       "lacks are those of the device that it names, or NAME",
        [&own](llvm::StringRef text) -> llvm::Error {
          own.rates = text.str();
-         return cudaRates(text, runtime::ProductPrecision::F32).takeError();
+         return settleCudaRates(text, "").takeError();
        }},
       {"cuda-emulation", "FILE",
        "also write the kernels as CPU code, for tests without a GPU",
@@ -338,7 +343,10 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   kernels.ownBesideLibraries = (*own)->libraries == CudaLibraries::Auto;
   kernels.contractions = (*own)->contractions;
   const char *device = usualDevice((*own)->sm);
-  kernels.deviceRates = !(*own)->rates.empty() ? (*own)->rates : device;
+  auto rates = settleCudaRates((*own)->rates, device);
+  if (!rates)
+    return rates.takeError();
+  kernels.deviceRates = *rates;
   kernels.multiprocessors = (*own)->multiprocessors
                                 ? (*own)->multiprocessors
                                 : cudaMultiprocessors(device);

@@ -110,13 +110,67 @@ int32_t ckopt::cudaMultiprocessors(llvm::StringRef name) {
   return int32_t(findGpu(name)->multiprocessors);
 }
 
-llvm::Expected<MachineRates>
-ckopt::cudaRates(llvm::StringRef given, runtime::ProductPrecision precision) {
-  if (const GpuRates *gpu = findGpu(given))
-    return ratesAt(*gpu, precision);
-  auto profile = CostProfile::read(given);
+static llvm::Expected<CostProfile> readRates(llvm::StringRef path) {
+  auto profile = CostProfile::read(path);
   if (!profile)
     return withContext(profile.takeError(),
                        "--device-rates is neither a100, h100, h200 nor l4");
-  return profile->ratesOver(ratesAt(*findGpu("h100"), precision));
+  if (!profile->device().empty() && !findGpu(profile->device()))
+    return usageError("--device-rates=" + path + ": its 'device' is '" +
+                      profile->device() +
+                      "', which is neither a100, h100, h200 nor l4");
+  if (!profile->hasRates())
+    return usageError("--device-rates=" + path +
+                      ": there are no rates in it; `ckopt bench --calibrate` "
+                      "writes them, and times of kernels are for "
+                      "--cost-model=profile=" +
+                      path);
+  return profile;
+}
+
+/// Splits NAME, FILE or NAME,FILE; files may have commas in their names.
+static std::pair<const GpuRates *, llvm::StringRef>
+splitRates(llvm::StringRef given) {
+  if (const GpuRates *gpu = findGpu(given))
+    return {gpu, ""};
+  auto [name, file] = given.split(',');
+  const GpuRates *gpu = findGpu(name);
+  return {gpu, gpu ? file : given};
+}
+
+llvm::Expected<std::string> ckopt::settleCudaRates(llvm::StringRef given,
+                                                   llvm::StringRef usual) {
+  if (given.empty())
+    return usual.str();
+  auto [gpu, file] = splitRates(given);
+  if (gpu && file.empty())
+    return gpu->name.str();
+  auto profile = readRates(file);
+  if (!profile)
+    return profile.takeError();
+  if (!gpu)
+    gpu = findGpu(profile->device());
+  return ((gpu ? gpu->name : usual) + "," + file).str();
+}
+
+llvm::Expected<MachineRates>
+ckopt::cudaRates(llvm::StringRef given, runtime::ProductPrecision precision) {
+  auto [gpu, file] = splitRates(given);
+  if (gpu && file.empty())
+    return ratesAt(*gpu, precision);
+  auto profile = readRates(file);
+  if (!profile)
+    return profile.takeError();
+  if (!gpu && !(gpu = findGpu(profile->device())))
+    gpu = findGpu("h100");
+  llvm::StringRef own = runtime::productPrecisionName(precision);
+  if (profile->hasProductRates() && !profile->precision().empty() &&
+      profile->precision() != own)
+    return usageError("--device-rates=" + file +
+                      ": its rates of products are "
+                      "by " +
+                      profile->precision() + ", those of this step by " + own +
+                      ": calibrate with that precision, or take 'matmul' and "
+                      "'conv' out of the file");
+  return profile->ratesOver(ratesAt(*gpu, precision));
 }

@@ -13,9 +13,15 @@
 
 namespace ckopt {
 
-/// Rates of a device that is known by name (a100, h100, h200, l4), where
-/// products of f32 round their operands so; else those of a file of
-/// ckopt-profile/1, over an H100's.
+/// Returns what cudaRates() reads: the name of a device that is known (a100,
+/// h100, h200, l4), or NAME,FILE. Of a file of ckopt-profile/1 alone NAME is
+/// the device that the file names, else `usual`. Files without rates are
+/// errors.
+llvm::Expected<std::string> settleCudaRates(llvm::StringRef given,
+                                            llvm::StringRef usual);
+
+/// Returns the rates of the device, where products of f32 round their operands
+/// so; those of the file replace them.
 llvm::Expected<MachineRates> cudaRates(llvm::StringRef given,
                                        runtime::ProductPrecision precision);
 

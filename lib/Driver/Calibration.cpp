@@ -21,6 +21,14 @@ Calibration ckopt::calibrate(const Compilation &compilation,
   result.builtIn = ratesOf(compilation.module());
   if (costs.profile)
     result.builtIn = costs.profile->ratesOver(result.builtIn);
+  const StepOptions &options = compilation.options().step;
+  result.device = compilation.target()->ratedDevice(options);
+  auto precision =
+      compilation.target()->productPrecision(options.matmulPrecision);
+  if (!precision)
+    llvm::consumeError(precision.takeError());
+  else if (!result.device.empty())
+    result.precision = runtime::productPrecisionName(*precision);
   mlir::ModuleOp module = compilation.module();
   auto step = module.lookupSymbol<FuncOp>("step");
   llvm::MapVector<mlir::Operation *, TimedKernel> kernels;
@@ -80,6 +88,10 @@ llvm::Error Calibration::write(llvm::StringRef path) const {
   return writeJsonFile(path, [&](llvm::json::OStream &json) {
     json.object([&] {
       json.attribute("format", "ckopt-profile/1");
+      if (!device.empty()) {
+        json.attribute("device", device);
+        json.attribute("precision", precision);
+      }
       json.attributeObject("rates", [&] {
         for (const FittedRate &entry : rates)
           if (entry.value > 0)

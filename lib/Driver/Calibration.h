@@ -15,6 +15,9 @@ namespace ckopt {
 struct Calibration {
   std::vector<FittedRate> rates;
   MachineRates builtIn;
+  /// Whose rates those that were not fitted are, and what products were
+  /// rounded to; "" on a CPU.
+  std::string device, precision;
   double measured = 0;  ///< seconds of the step's kernels
   double predicted = 0; ///< the same, at the fitted rates
 

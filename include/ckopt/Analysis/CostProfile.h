@@ -4,7 +4,7 @@
 //
 // A profile is a JSON file of the format ckopt-profile/1:
 //
-//   { "format": "ckopt-profile/1",
+//   { "format": "ckopt-profile/1", "device": "h100", "precision": "f32",
 //     "rates": { "bandwidth": 14e9, "matmul": 280e9, "conv": 230e9,
 //                "depthwise_conv": 40e9, "vector": 60e9, "overhead": 2e-6 },
 //     "collectives": [ { "op": "all_reduce", "ranks": 2,
@@ -18,10 +18,12 @@
 // as a function type) and `name` (source name, from the location) that it has;
 // `op` or `name` is needed. Of several the most specific counts: name before
 // type before op. `rates` (all optional) replace the measured rates of the
-// analytic model, which serves all other ops. `collectives` are curves of
-// measured seconds over bytes of the whole tensors, one for each op and number
-// of ranks; between two sizes seconds are interpolated, below the first they
-// are its own, above the last they grow with the bytes.
+// analytic model, which serves all other ops. `device` and `precision` (of
+// products), both optional, say over whose rates they were fitted on a GPU.
+// `collectives` are curves of measured seconds over bytes of the whole tensors,
+// one for each op and number of ranks; between two sizes seconds are
+// interpolated, below the first they are its own, above the last they grow with
+// the bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_COSTPROFILE_H
@@ -63,6 +65,14 @@ public:
   /// Tells whether the profile has entries for ops, not rates alone.
   bool hasEntries() const { return shapesOfEntries != 0; }
 
+  bool hasRates() const { return !rates.empty(); }
+  /// Tells whether the rates of products or convolutions are among them.
+  bool hasProductRates() const;
+
+  /// What the rates were fitted over; "": the file does not say.
+  llvm::StringRef device() const { return onDevice; }
+  llvm::StringRef precision() const { return byPrecision; }
+
   /// `rates` where the file has none of its own.
   MachineRates ratesOver(MachineRates rates) const;
 
@@ -76,6 +86,7 @@ private:
            std::vector<std::pair<double, double>>>
       curves;
   std::vector<std::pair<double MachineRates::*, double>> rates;
+  std::string onDevice, byPrecision;
   /// Seconds by "name\nop\ntype".
   llvm::StringMap<double> entries;
   /// Which parts entries have: bit 2 name, bit 1 type, bit 0 op.

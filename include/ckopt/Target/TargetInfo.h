@@ -275,6 +275,9 @@ public:
   /// settings.
   virtual llvm::Expected<MachineRates>
   rates(const KernelSettings &settings) const;
+  /// The device of a table whose rates these are, or replace in part; "": they
+  /// are the traits'.
+  virtual std::string ratedDevice(const KernelSettings &) const { return ""; }
 
   /// The target's own settings with their defaults; null: it has none.
   virtual std::shared_ptr<TargetOptions> makeOptions() const;
