@@ -326,11 +326,12 @@ void DeviceGemm::emitStore(Emitter &e, const Tile &tile, Value row,
 /// issued together, into registers that slices have left.
 void DeviceGemm::emitResults(Emitter &e, const Tile &tile,
                              ArrayRef<Result> results) const {
-  constexpr size_t kTogether = 16;
+  // Where a block is alone on its multiprocessor, nobody hides its waiting.
+  size_t words = shape.resident == 1 ? 32 : 16;
+  size_t most = words * 32 / type.getIntOrFloatBitWidth();
   while (!results.empty()) {
     size_t lanes = results.front().sums.size();
-    ArrayRef<Result> some =
-        results.take_front(std::max<size_t>(kTogether / lanes, 1));
+    ArrayRef<Result> some = results.take_front(most / lanes);
     SmallVector<Value> loaded;
     if (addend && !tile.partial)
       for (const Result &r : some)
