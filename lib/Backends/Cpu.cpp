@@ -291,7 +291,6 @@ private:
     TargetTraits traits;
     traits.name = "cpu";
     traits.machines = "CPUs";
-    traits.addsProducts = true;
     traits.splitsProducts = true;
     traits.leastAttentionKeys = kLeastAttentionKeys;
     llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();

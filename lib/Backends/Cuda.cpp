@@ -73,6 +73,13 @@ namespace {
 /// block's sums take too many registers.
 constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 128;
 
+/// Rows of a chunk of a classification loss. Each chunk but the first reads the
+/// weight's gradient and writes it again, 8 bytes an element, and computes a
+/// product a row for it: from 220 rows (TF32) or 440 (bf16) the products take
+/// longer on an H100. Tiles have 128 or 256 rows.
+constexpr int64_t kChunkBytes = int64_t(128) << 20, kLeastChunkRows = 512,
+                  kChunkRowStep = 128;
+
 class CudaTarget final : public TargetInfo {
 public:
   CudaTarget() : TargetInfo(describe()) {}
@@ -189,6 +196,7 @@ private:
     traits.leastAttentionKeys = kLeastCudaKeys;
     traits.mostAttentionColumns = kMostCudaColumns;
     traits.halfProducts = true;
+    traits.lossChunks = {kChunkBytes, kLeastChunkRows, kChunkRowStep};
     traits.bf16Products = true;
     traits.arenaAlignment = runtime::kDeviceAlignment;
     // Rates of a device are the settings' (CudaRates.cpp); passes that were not

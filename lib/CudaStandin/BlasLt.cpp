@@ -96,8 +96,9 @@ float take(BF16 value, Rounding) { return value.toFloat(); }
 template <typename T, typename Result>
 void multiply(const Desc &desc, const Layout &a, const Layout &b,
               const Layout &d, const void *first, const void *second,
-              void *result) {
+              const void *addend, void *result) {
   auto *x = static_cast<const T *>(first), *y = static_cast<const T *>(second);
+  auto *c = static_cast<const Result *>(addend);
   auto *z = static_cast<Result *>(result);
   Rounding rounding = roundingOf(desc.compute).value_or(Rounding::None);
   int64_t inner = desc.turn[0] ? a.rows : a.cols;
@@ -111,7 +112,10 @@ void multiply(const Desc &desc, const Layout &a, const Layout &b,
           sum += take(x[batch * a.batchOffset + left], rounding) *
                  take(y[batch * b.batchOffset + right], rounding);
         }
-        z[batch * d.batchOffset + i + j * d.leading] = Result(sum);
+        int64_t at = batch * d.batchOffset + i + j * d.leading;
+        if (addend)
+          sum += take(c[at], Rounding::None);
+        z[at] = Result(sum);
       }
 }
 
@@ -277,8 +281,8 @@ STANDIN int cublasLtMatmulAlgoCheck(void *, void *, void *, void *, void *,
 
 STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
                            void *aLayout, const void *b, void *bLayout,
-                           const void *beta, const void *, void *, void *d,
-                           void *dLayout, const LtAlgorithm *algorithm,
+                           const void *beta, const void *c, void *cLayout,
+                           void *d, void *dLayout, const LtAlgorithm *algorithm,
                            void *workspace, size_t workspaceBytes,
                            Stream stream) {
   Machine &machine = Machine::get();
@@ -288,6 +292,11 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
   Layout left = *static_cast<Layout *>(aLayout);
   Layout right = *static_cast<Layout *>(bLayout);
   Layout result = *static_cast<Layout *>(dLayout);
+  bool isF64 = product.scale == kLtTypeF64;
+  double scale = isF64 ? *static_cast<const double *>(alpha)
+                       : *static_cast<const float *>(alpha);
+  double kept = isF64 ? *static_cast<const double *>(beta)
+                      : *static_cast<const float *>(beta);
   auto inside = [&](const void *at, size_t bytes) {
     return machine.deviceBlock(reinterpret_cast<uint64_t>(at), bytes) !=
            nullptr;
@@ -295,7 +304,8 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
   if (algorithm->data[0] != 7 || workspaceBytes < kWorkspace ||
       reinterpret_cast<uint64_t>(workspace) % 256 != 0 ||
       !inside(a, span(left)) || !inside(b, span(right)) ||
-      !inside(d, span(result)) || !inside(workspace, workspaceBytes)) {
+      !inside(d, span(result)) || (kept != 0 && !inside(c, span(result))) ||
+      !inside(workspace, workspaceBytes)) {
     machine.violation("a product outside of live memory, or by an algorithm "
                       "that was not offered");
     return kInvalid;
@@ -305,15 +315,12 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
   launch.shape = std::to_string(result.rows) + "x" +
                  std::to_string(result.cols) + "x" +
                  std::to_string(product.turn[0] ? left.rows : left.cols);
-  bool isF64 = product.scale == kLtTypeF64;
-  double scale = isF64 ? *static_cast<const double *>(alpha)
-                       : *static_cast<const float *>(alpha);
-  double kept = isF64 ? *static_cast<const double *>(beta)
-                      : *static_cast<const float *>(beta);
-  if (scale != 1 || kept != 0 || !supported(product, left, right, result))
+  // What is added lies as the result does.
+  if (scale != 1 || (kept != 0 && kept != 1) || cLayout != dLayout ||
+      !supported(product, left, right, result))
     return kUnsupported;
   launch.body = [=, run = multiplyOf(left.type, result.type)] {
-    run(product, left, right, result, a, b, d);
+    run(product, left, right, result, a, b, kept == 0 ? nullptr : c, d);
   };
   return machine.enqueue(stream, std::move(launch)) ? kInvalid : 0;
 }

@@ -41,12 +41,6 @@ using namespace ckopt;
 /// Smaller logits are not worth the sums of the weight's gradient, which each
 /// chunk but the first reads and writes.
 static constexpr int64_t kLeastBytes = int64_t(64) << 20;
-/// What the logits of a chunk may take.
-static constexpr int64_t kChunkBytes = int64_t(50) << 20;
-/// Products of fewer rows are slow, whatever the number of classes.
-static constexpr int64_t kLeastRows = 128;
-/// Rows of a chunk are a multiple, as the kernels of products like them.
-static constexpr int64_t kRowStep = 32;
 
 static int64_t logitsBytes(CrossEntropyOp loss) {
   RankedTensorType type = tensorType(loss.getLogits());
@@ -55,12 +49,14 @@ static int64_t logitsBytes(CrossEntropyOp loss) {
 
 /// Returns the rows of a chunk for logits of `count` rows; `count` where they
 /// stay whole.
-static int64_t automaticRows(int64_t bytes, int64_t count) {
+static int64_t automaticRows(int64_t bytes, int64_t count,
+                             const ChunkRule &rule) {
   if (bytes < kLeastBytes)
     return count;
-  int64_t most = std::max(kLeastRows, kChunkBytes / (bytes / count));
+  int64_t fit = rule.mostBytes / (bytes / count);
+  int64_t most = std::max(rule.leastRows, fit / rule.rowStep * rule.rowStep);
   int64_t chunks = llvm::divideCeil(count, most);
-  int64_t rows = llvm::alignTo(llvm::divideCeil(count, chunks), kRowStep);
+  int64_t rows = llvm::alignTo(llvm::divideCeil(count, chunks), rule.rowStep);
   return std::min(rows, count);
 }
 
@@ -222,7 +218,8 @@ std::optional<int64_t> ckopt::parseChunkRows(StringRef text) {
   return rows;
 }
 
-LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows) {
+LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows,
+                                     const ChunkRule &rule) {
   std::optional<int64_t> parsed = parseChunkRows(rows);
   if (!parsed)
     return function.emitError("chunk-vocab: '")
@@ -236,7 +233,9 @@ LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows) {
   for (CrossEntropyOp loss : losses) {
     int64_t count = tensorType(loss.getLoss()).getNumElements();
     int64_t bytes = logitsBytes(loss);
-    int64_t chunk = given ? given : count ? automaticRows(bytes, count) : 0;
+    int64_t chunk = given   ? given
+                    : count ? automaticRows(bytes, count, rule)
+                            : 0;
     if (chunk >= count)
       continue;
     found = true;
@@ -264,7 +263,12 @@ struct ChunkVocab : ckopt::impl::ChunkVocabPassBase<ChunkVocab> {
       getOperation().emitError("no function '") << function << "'";
       return signalPassFailure();
     }
-    if (failed(chunkVocabulary(found, rows)))
+    if (mostBytes < 1 || leastRows < 1 || rowStep < 1) {
+      getOperation().emitError("chunk-vocab: most-bytes, least-rows and "
+                               "row-step are positive");
+      return signalPassFailure();
+    }
+    if (failed(chunkVocabulary(found, rows, {mostBytes, leastRows, rowStep})))
       signalPassFailure();
   }
 };

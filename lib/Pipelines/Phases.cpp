@@ -94,9 +94,13 @@ static Phase autodiffPhase(const StepOptions &options,
             if (options.freezeNorms)
               passes.addPass(createFreezeNormsPass());
             addLossAndEval(passes, options);
-            if (target.traits.addsProducts && options.chunkVocab != "off") {
+            if (options.chunkVocab != "off") {
+              const LossChunks &rule = target.traits.lossChunks;
               ChunkVocabPassOptions chunks;
               chunks.rows = options.chunkVocab;
+              chunks.mostBytes = rule.mostBytes;
+              chunks.leastRows = rule.leastRows;
+              chunks.rowStep = rule.rowStep;
               passes.addPass(createChunkVocabPass(chunks));
             }
             AutodiffPassOptions gradients;
@@ -211,10 +215,6 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
     return std::move(error);
   if (llvm::Error error = checkRanks(options))
     return std::move(error);
-  if (!target.traits.addsProducts && options.chunkVocab != "auto" &&
-      options.chunkVocab != "off")
-    return usageError("--chunk-vocab=" + options.chunkVocab + ": target " +
-                      target.name() + " makes whole logits (off)");
   if (options.attention == "on" && !hasAttention(options, target))
     return usageError("--attention=on: with products of pieces "
                       "(--matmul-precision) and with --precision=f16 "

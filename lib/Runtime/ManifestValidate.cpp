@@ -232,8 +232,10 @@ std::string checkLaunch(const Manifest &m, const CallInfo &call,
   if (l.kernel == -1 ? !known(l.primitive, m.primitives.size())
                      : !known(l.kernel, m.kernels.size()))
     return "a launch's kernel or primitive is out of range";
-  size_t pointers = 3, scalars = 0;
-  if (l.kernel >= 0) {
+  size_t pointers = 0, scalars = 0;
+  if (l.kernel < 0) {
+    pointers = m.primitives[l.primitive].accumulate ? 4 : 3;
+  } else {
     pointers = static_cast<size_t>(m.kernels[l.kernel].pointers);
     scalars = static_cast<size_t>(m.kernels[l.kernel].scalars);
   }

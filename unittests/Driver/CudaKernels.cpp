@@ -281,8 +281,7 @@ LogicalResult Walk::call(KernelCallOp op, ArrayRef<const Tensor *> given,
   auto found = unchecked.find(op.getCallee().str());
   std::vector<Tensor> operands = inputs;
   if (found != unchecked.end())
-    for (Tensor &operand : operands)
-      roundOperand(operand, precision);
+    operands = roundedOperands(*found->second.up, inputs, precision);
   if (failed(evaluateKernel(kernel, operands, op.getScalars(), made)))
     return failure();
   if (found != unchecked.end()) {

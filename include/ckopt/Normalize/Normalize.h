@@ -39,10 +39,17 @@ llvm::LogicalResult normalize(mlir::func::FuncOp function);
 /// of a chunk, a positive number; nothing for any other text.
 std::optional<int64_t> parseChunkRows(llvm::StringRef text);
 
+/// Which rows are a chunk by sizes alone: as many as take `mostBytes` of logits,
+/// but not fewer than `leastRows`, and a multiple of `rowStep`.
+struct ChunkRule {
+  int64_t mostBytes, leastRows, rowStep;
+};
+
 /// Rewrites cross entropies of large heads to chunks of rows; see the pass
 /// chunk-vocab and parseChunkRows.
 llvm::LogicalResult chunkVocabulary(mlir::func::FuncOp function,
-                                    llvm::StringRef rows);
+                                    llvm::StringRef rows,
+                                    const ChunkRule &rule);
 
 /// Rewrites linear_cross_entropy and its gradient to products and cross
 /// entropies of one chunk after another.

@@ -82,6 +82,9 @@ def ChunkVocabPass : Pass<"chunk-vocab", "::mlir::ModuleOp"> {
   let options = [
     Option<"function", "function", "std::string", "\"forward\"", "The training function">,
     Option<"rows", "rows", "std::string", "\"auto\"", "auto, off, or rows of a chunk">,
+    Option<"mostBytes", "most-bytes", "int64_t", "52428800", "auto: of a chunk's logits">,
+    Option<"leastRows", "least-rows", "int64_t", "128", "auto: of a chunk, whatever they take">,
+    Option<"rowStep", "row-step", "int64_t", "32", "auto: rows of a chunk are a multiple">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

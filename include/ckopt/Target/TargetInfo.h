@@ -178,6 +178,15 @@ struct KernelLimits {
   int64_t blocks = 0;   ///< of a launch
 };
 
+/// How many rows of a large classification loss are taken at once, unless a
+/// number is given (chunk-vocab).
+struct LossChunks {
+  int64_t mostBytes = int64_t(50) << 20; ///< of the logits of a chunk
+  /// Products of fewer rows are slow, whatever the number of classes.
+  int64_t leastRows = 128;
+  int64_t rowStep = 32; ///< what rows are a multiple of
+};
+
 struct TargetTraits {
   std::string name;     ///< as users write it: "cpu"
   std::string machines; ///< in messages: "CPUs"
@@ -196,8 +205,7 @@ struct TargetTraits {
   bool splitsProducts = false;
   /// Updates of several parameters are one launch (join-updates), with Blocks.
   bool joinsUpdates = false;
-  /// Products that are added to a tensor (matmul_add) have code.
-  bool addsProducts = false;
+  LossChunks lossChunks;
   /// Attention ops of at least so many keys pay here; 0: there are none.
   int64_t leastAttentionKeys = 0;
   /// The most columns of a head that they may have; 0: any number.

@@ -7,6 +7,8 @@
 // operands swap; then each is plain or transposed by which of its strides is 1.
 // Of two batch dimensions one is the library's; the other is folded into it
 // where the strides allow, else it is a loop of launches.
+// A sum that a product is added to lies as c does, and is given as cuBLASLt's C
+// with beta 1: in c's place, or elsewhere.
 // The compute type sets the precision that the library may round operands to.
 //
 //===----------------------------------------------------------------------===//
@@ -116,6 +118,7 @@ public:
            const Product &product, const Room &room)
       : lt(lt), handle(handle), product(product), workspace(room.workspace),
         arenaAlignment(room.alignment), isF64(desc.dtype == DType::F64),
+        accumulates(desc.accumulate),
         types{desc.dtype, desc.dtype,
               desc.wideResult ? DType::F32 : desc.dtype} {}
   ~LtKernel() override;
@@ -140,7 +143,8 @@ private:
   Product product;
   int64_t workspace, arenaAlignment;
   bool isF64;
-  DType types[3]; ///< of a, b and c
+  bool accumulates; ///< args: a, b, addend, c
+  DType types[3];   ///< of a, b and c
   void *desc = nullptr, *layouts[3] = {nullptr, nullptr, nullptr};
   LtAlgorithm algorithm = {};
 };
@@ -260,18 +264,20 @@ int LtKernel::restore(const LtAlgorithm &wanted) {
 
 bool LtKernel::enqueue(const Places &places, Stream stream,
                        std::string &error) {
-  const float one = 1, zero = 0;
-  const double one64 = 1, zero64 = 0;
+  const float one = 1, kept = accumulates;
+  const double one64 = 1, kept64 = accumulates;
   const void *alpha = isF64 ? static_cast<const void *>(&one64) : &one;
-  const void *beta = isF64 ? static_cast<const void *>(&zero64) : &zero;
+  const void *beta = isF64 ? static_cast<const void *>(&kept64) : &kept;
   for (int64_t i = 0; i < product.outer; ++i) {
-    auto at = [&](const Operand &o) {
+    auto at = [&](const Operand &o, int later = 0) {
       return reinterpret_cast<void *>(
-          places.args[o.argument] + static_cast<DevicePointer>(i * stepOf(o)));
+          places.args[o.argument + later] +
+          static_cast<DevicePointer>(i * stepOf(o)));
     };
-    void *result = at(product.result);
+    void *addend = at(product.result);
+    void *result = accumulates ? at(product.result, 1) : addend;
     int status = lt.matmul(handle, desc, alpha, at(product.first), layouts[0],
-                           at(product.second), layouts[1], beta, result,
+                           at(product.second), layouts[1], beta, addend,
                            layouts[2], result, layouts[2], &algorithm,
                            reinterpret_cast<void *>(places.workspace),
                            static_cast<size_t>(workspace), stream);

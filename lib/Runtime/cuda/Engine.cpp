@@ -370,7 +370,7 @@ Result Engine::launch(const LaunchInfo &launch, Stream stream) {
                        : kInvalidValue;
   if (launch.primitive >= 0) {
     Places places = {};
-    for (size_t i = 0; i < 3; ++i)
+    for (size_t i = 0; i < launch.pointers.size(); ++i)
       places.args[i] = at(launch.pointers[i].offset);
     places.workspace = at(launch.scratchOffset);
     return libraries->enqueue(launch.primitive, places, stream, libraryError)

@@ -82,8 +82,6 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
     return describe(desc) + ": products of pieces are for CPUs";
   if (desc.wideResult && desc.kind != PrimitiveKind::MatMul)
     return describe(desc) + ": results of another type are ckopt's own";
-  if (desc.accumulate)
-    return describe(desc) + ": sums of products are for CPUs";
   if (isAttention(desc.kind))
     return describe(desc) + ": CUDA's libraries are not asked for attention";
   if (isOfRanks(desc.kind))

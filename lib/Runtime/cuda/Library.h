@@ -25,7 +25,7 @@ namespace ckopt::runtime::cuda {
 
 /// Device addresses of a launch's operands and result.
 struct Places {
-  DevicePointer args[3]; ///< in the order of PrimitiveKind
+  DevicePointer args[4]; ///< in the order of PrimitiveKind, at most so many
   DevicePointer workspace;
 };
 

@@ -388,12 +388,9 @@ test::checkForms(const KernelForms &forms, ArrayRef<reference::Tensor> inputs,
   return onCpu ? results : onDevice;
 }
 
-void test::roundOperand(reference::Tensor &t,
-                        runtime::ProductPrecision precision) {
+static void roundOperand(reference::Tensor &t,
+                         runtime::ProductPrecision precision) {
   using runtime::ProductPrecision;
-  if (precision == ProductPrecision::F32 ||
-      !t.getType().getElementType().isF32())
-    return;
   const llvm::fltSemantics &semantics =
       precision == ProductPrecision::TF32   ? llvm::APFloat::FloatTF32()
       : precision == ProductPrecision::BF16 ? llvm::APFloat::BFloat()
@@ -408,4 +405,18 @@ void test::roundOperand(reference::Tensor &t,
                   &lost);
     t.real(i) = value.convertToDouble();
   }
+}
+
+std::vector<reference::Tensor>
+test::roundedOperands(const KernelJit &jit, ArrayRef<reference::Tensor> inputs,
+                      runtime::ProductPrecision precision) {
+  std::vector<reference::Tensor> operands = inputs.vec();
+  const KernelCode &code = jit.code();
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    bool isAddend = code.primitive.accumulate && code.primitiveArgs[2] == i;
+    if (precision != runtime::ProductPrecision::F32 && !isAddend &&
+        operand.getType().getElementType().isF32())
+      roundOperand(operand, precision);
+  }
+  return operands;
 }

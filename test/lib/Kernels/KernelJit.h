@@ -164,8 +164,11 @@ std::vector<reference::Tensor> makeInputs(mlir::func::FuncOp kernel,
 std::vector<reference::Tensor>
 runKernel(const KernelJit &jit, llvm::ArrayRef<reference::Tensor> inputs);
 
-/// Rounds numbers as products by `precision` round operands of f32.
-void roundOperand(reference::Tensor &t, runtime::ProductPrecision precision);
+/// Returns a kernel's operands, those of f32 that are multiplied as products by
+/// `precision` round them.
+std::vector<reference::Tensor>
+roundedOperands(const KernelJit &jit, llvm::ArrayRef<reference::Tensor> inputs,
+                runtime::ProductPrecision precision);
 
 /// The interpreter's results, in double without rounding.
 llvm::LogicalResult evaluateKernel(mlir::func::FuncOp kernel,

@@ -265,9 +265,8 @@ Failures TestKernelsPass::check(Case &each, const KernelForms &forms) {
   for (const KernelJit *form : {forms.cpu, forms.up, forms.down, forms.ptx})
     if (form && !form->error().empty())
       failures.push_back(form->error());
-  std::vector<Tensor> wanted, operands = each.inputs;
-  for (Tensor &operand : operands)
-    roundOperand(operand, jit.precision);
+  std::vector<Tensor> wanted,
+      operands = roundedOperands(*forms.up, each.inputs, jit.precision);
   if (failed(
           evaluateKernel(each.kernel, operands, each.options.scalars, wanted)))
     failures.push_back("the interpreter failed");

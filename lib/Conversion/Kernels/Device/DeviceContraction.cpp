@@ -97,7 +97,8 @@ Value codegen::linear(Emitter &e, ArrayRef<Value> values,
 //===----------------------------------------------------------------------===//
 
 DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
-                                    Operand a, Operand b, Operand c) {
+                                    Operand a, Operand b, Operand c,
+                                    std::optional<Operand> addend) {
   const MatMulDesc &desc = primitive.matmul;
   DeviceGemm gemm;
   gemm.batch = desc.batch[0] * desc.batch[1];
@@ -129,6 +130,14 @@ DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
     c.store(e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
             v);
   };
+  gemm.cElement = c.element;
+  if (addend)
+    gemm.addend = [=, d = *addend](Emitter &e, Value batch, Value row,
+                                   Value column, Value inside) {
+      return d.place(
+          e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
+          inside);
+    };
   gemm.aAlongK = desc.aCol == 1;
   gemm.bAlongN = desc.bCol == 1;
   gemm.cAlongN = desc.cCol == 1;
@@ -166,9 +175,7 @@ public:
     if (pieceCount(code.primitive.precision) > 1)
       return kernel.front().front().emitError(
           "products of pieces have code for CPUs alone");
-    if (code.primitive.accumulate)
-      return kernel.front().front().emitError(
-          "products that are added to a tensor have code for CPUs alone");
+    code.reuse = libraryReuse(kernel, code);
     gemms = describe();
     for (DeviceGemm &gemm : gemms) {
       gemm.chooseShape(options.multiprocessors, options.contractions);
@@ -222,10 +229,13 @@ private:
   }
 
   SmallVector<DeviceGemm, 0> describe() {
-    Operand first = operand(0), second = operand(1), result = operand(2);
+    Operand first = operand(0), second = operand(1), third = operand(2);
+    if (code.primitive.accumulate)
+      return {
+          describeProduct(code.primitive, first, second, operand(3), third)};
     if (code.primitive.kind == PrimitiveKind::MatMul)
-      return {describeProduct(code.primitive, first, second, result)};
-    return describeConvolution(code.primitive, first, second, result);
+      return {describeProduct(code.primitive, first, second, third)};
+    return describeConvolution(code.primitive, first, second, third);
   }
 
   SmallVector<DeviceGemm, 0> gemms; ///< one after another

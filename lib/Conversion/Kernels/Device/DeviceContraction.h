@@ -54,9 +54,11 @@ Value formed(Emitter &e, Value elements, OperandForm as);
 /// Returns the sum of values[i] * strides[i], of the values' type.
 Value linear(Emitter &e, ArrayRef<Value> values, ArrayRef<int64_t> strides);
 
-/// Describes the product of a checked descriptor.
+/// Describes the product of a checked descriptor, which may be added to a
+/// tensor that lies as the result does.
 DeviceGemm describeProduct(const runtime::PrimitiveDesc &desc, Operand a,
-                           Operand b, Operand c);
+                           Operand b, Operand c,
+                           std::optional<Operand> addend = {});
 /// Describes the convolution of a checked descriptor, or one of its gradients,
 /// as products that each make a part of the result; operands are in the order
 /// of runtime::PrimitiveKind.

@@ -63,6 +63,9 @@ void DeviceGemm::addCosts(SmallVectorImpl<ContractionShape> &costs) const {
     cost.resident = shape.resident;
     if (parts > 1) // stored, and loaded to be added
       cost.tileBytes += 2 * double(scratchBytes());
+    if (addend)
+      cost.tileBytes += double(count * shape.m * shape.n) *
+                        double(cElement.getIntOrFloatBitWidth()) / 8;
     costs.push_back(cost);
   };
   if (shape.wholeTiles)
@@ -262,31 +265,31 @@ void DeviceGemm::emitProducts(Emitter &e, const Tile &tile, Value thread,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Stores adjacent sums of a tile, or of a part of it.
-void DeviceGemm::emitResult(Emitter &e, const Tile &tile, Value row,
-                            Value column, ArrayRef<Value> sums) const {
-  Value elements = sums.front();
-  if (sums.size() > 1)
-    elements = vector::FromElementsOp::create(
-        e.b, VectorType::get({int64_t(sums.size())}, type), sums);
-  if (tile.partial) {
-    // Partial sums are stored as [part][tile][m][n] of whole tiles.
-    Value offset =
-        e.add(e.mul(tile.partial, e.index(shape.m)), e.sub(row, tile.row));
-    offset = e.add(e.mul(offset, e.index(shape.n)), e.sub(column, tile.column));
-    Value address =
-        LLVM::GEPOp::create(e.b, e.scratch.getType(), type, e.scratch,
-                            ArrayRef<LLVM::GEPArg>{offset});
-    LLVM::StoreOp::create(e.b, elements, address,
-                          type.getIntOrFloatBitWidth() / 8);
-    return;
-  }
-  emitStore(e, tile, row, column, elements);
+/// Returns one element, or a vector of several.
+static Value together(Emitter &e, ArrayRef<Value> sums) {
+  if (sums.size() == 1)
+    return sums.front();
+  Type type = sums.front().getType();
+  return vector::FromElementsOp::create(
+      e.b, VectorType::get({int64_t(sums.size())}, type), sums);
 }
 
-/// Stores adjacent elements where they lie inside of the result.
-void DeviceGemm::emitStore(Emitter &e, const Tile &tile, Value row,
-                           Value column, Value elements) const {
+/// Stores adjacent sums of a part of a tile; parts are stored as
+/// [part][tile][m][n] of whole tiles.
+void DeviceGemm::emitPartial(Emitter &e, const Tile &tile,
+                             const Result &result) const {
+  Value offset =
+      e.add(e.mul(tile.partial, e.index(shape.m)), e.sub(result.row, tile.row));
+  offset =
+      e.add(e.mul(offset, e.index(shape.n)), e.sub(result.column, tile.column));
+  Value address = LLVM::GEPOp::create(e.b, e.scratch.getType(), type, e.scratch,
+                                      ArrayRef<LLVM::GEPArg>{offset});
+  LLVM::StoreOp::create(e.b, together(e, result.sums), address,
+                        type.getIntOrFloatBitWidth() / 8);
+}
+
+/// Returns whether elements lie inside of the result; null: all do.
+Value DeviceGemm::insideOf(Emitter &e, Value row, Value column) const {
   Value inside;
   if (m % shape.m)
     inside = below(e, row, m);
@@ -294,17 +297,61 @@ void DeviceGemm::emitStore(Emitter &e, const Tile &tile, Value row,
     Value fits = below(e, column, n);
     inside = inside ? e.andi(inside, fits) : fits;
   }
+  return inside;
+}
+
+/// Loads adjacent elements of what the product is added to, as sums are.
+Value DeviceGemm::loadAddend(Emitter &e, const Tile &tile, Value row,
+                             Value column, unsigned lanes) const {
+  Value loaded = addend(e, tile.batch, row, column, insideOf(e, row, column))
+                     .load(e, cElement, lanes);
+  return formed(e, loaded, {type});
+}
+
+/// Stores adjacent elements where they lie inside of the result.
+void DeviceGemm::emitStore(Emitter &e, const Tile &tile, Value row,
+                           Value column, Value elements) const {
   auto put = [&] {
     store(e, tile.batch, row, column, elements);
     return SmallVector<Value>();
   };
-  if (inside)
+  if (Value inside = insideOf(e, row, column))
     e.ifThen(inside, put, nullptr);
   else
     put();
 }
 
-void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
+/// Stores what a thread has of a tile, or of a part of it. The result may lie
+/// where the addend does, so that no load can pass a store before it: some are
+/// issued together, into registers that slices have left.
+void DeviceGemm::emitResults(Emitter &e, const Tile &tile,
+                             ArrayRef<Result> results) const {
+  // Where a block is alone on its multiprocessor, nobody hides its waiting.
+  size_t words = shape.resident == 1 ? 32 : 16;
+  size_t most = words * 32 / type.getIntOrFloatBitWidth();
+  while (!results.empty()) {
+    size_t lanes = results.front().sums.size();
+    ArrayRef<Result> some = results.take_front(most / lanes);
+    SmallVector<Value> loaded;
+    if (addend && !tile.partial)
+      for (const Result &r : some)
+        loaded.push_back(loadAddend(e, tile, r.row, r.column, lanes));
+    for (auto [i, r] : llvm::enumerate(some)) {
+      if (tile.partial) {
+        emitPartial(e, tile, r);
+        continue;
+      }
+      Value sum = together(e, r.sums);
+      if (!loaded.empty())
+        sum = arith::AddFOp::create(e.b, loaded[i], sum);
+      emitStore(e, tile, r.row, r.column, sum);
+    }
+    results = results.drop_front(some.size());
+  }
+}
+
+SmallVector<DeviceGemm::Result>
+DeviceGemm::resultsOfThreads(Emitter &e, const Tile &tile, Value thread) const {
   // Parts are stored row by row.
   bool alongN = tile.partial || cAlongN;
   int64_t lanes = tile.partial ? 4 : std::min<int64_t>(cLanes, 4);
@@ -314,17 +361,20 @@ void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
   int64_t rows = 4 * squaresM(), columns = 4 * squaresN();
   // Element i of a thread's side is at position 64 * (i / 4) + i % 4.
   auto place = [](int64_t i) { return i / 4 * 64 + i % 4; };
+  SmallVector<Result> results;
   for (int64_t outer = 0; outer < (alongN ? rows : columns); ++outer)
     for (int64_t inner = 0; inner < (alongN ? columns : rows); inner += lanes) {
       int64_t i = alongN ? outer : inner, j = alongN ? inner : outer;
-      SmallVector<Value> sums;
+      Result result{e.add(firstRow, e.index(place(i))),
+                    e.add(firstColumn, e.index(place(j))),
+                    {}};
       for (int64_t l = 0; l < lanes; ++l)
-        sums.push_back(memref::LoadOp::create(
+        result.sums.push_back(memref::LoadOp::create(
             e.b, tile.sums,
             sumAt(e, alongN ? i * columns + j + l : (i + l) * columns + j)));
-      emitResult(e, tile, e.add(firstRow, e.index(place(i))),
-                 e.add(firstColumn, e.index(place(j))), sums);
+      results.push_back(result);
     }
+  return results;
 }
 
 //===----------------------------------------------------------------------===//
@@ -497,10 +547,9 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
     Tile to = tile;
     to.partial = partial;
     e.forThreads(kThreads, [&](Value thread) {
-      if (onTensorCores())
-        emitWarpResults(e, to, thread);
-      else
-        emitResults(e, to, thread);
+      emitResults(e, to,
+                  onTensorCores() ? resultsOfWarps(e, to, thread)
+                                  : resultsOfThreads(e, to, thread));
     });
     return SmallVector<Value>();
   };
@@ -538,6 +587,16 @@ void DeviceGemm::emitSum(Emitter &e, Value first) const {
       total = arith::AddFOp::create(e.b, total, value);
     return total;
   };
+  SmallVector<Value> in = split(e, first, {partTiles(), shape.m, shape.n});
+  SmallVector<Value> at = split(e, e.add(in[0], e.index(shape.wholeTiles)),
+                                {batch, tilesM(), tilesN()});
+  Tile tile;
+  tile.batch = at[0];
+  Value row = e.add(e.mul(at[1], e.index(shape.m)), in[1]),
+        column = e.add(e.mul(at[2], e.index(shape.n)), in[2]);
+  Value before;
+  if (addend)
+    before = loadAddend(e, tile, row, column, unsigned(lanes));
   Value total = arith::ConstantOp::create(e.b, e.b.getZeroAttr(loaded));
   total = e.forLoop(e.index(0), e.index(whole), kInFlight, total,
                     [&](Value part, ValueRange sum) {
@@ -545,11 +604,7 @@ void DeviceGemm::emitSum(Emitter &e, Value first) const {
                     })
               .front();
   total = some(e.index(whole), parts() - whole, total);
-  SmallVector<Value> in = split(e, first, {partTiles(), shape.m, shape.n});
-  SmallVector<Value> at = split(e, e.add(in[0], e.index(shape.wholeTiles)),
-                                {batch, tilesM(), tilesN()});
-  Tile tile;
-  tile.batch = at[0];
-  emitStore(e, tile, e.add(e.mul(at[1], e.index(shape.m)), in[1]),
-            e.add(e.mul(at[2], e.index(shape.n)), in[2]), total);
+  if (before)
+    total = arith::AddFOp::create(e.b, before, total);
+  emitStore(e, tile, row, column, total);
 }

@@ -19,7 +19,9 @@
 // f16, bf16 and TF32: warps multiply 16 x 16 (TF32: 16 x 8) by 16 x 8 at once,
 // by tensor cores, with sums in f32. DeviceTiles.h chooses tiles, and where the
 // result alone gives too few blocks cuts k into parts: partial tiles go to
-// scratch, and a second launch adds them in order.
+// scratch, and a second launch adds them in order. A tensor that the product is
+// added to is read when all sums are complete, by the threads that store the
+// elements, so that it may lie where the result does.
 //
 // Guarantee: the order of additions depends on the shape and the device's
 // number of multiprocessors only.
@@ -71,6 +73,10 @@ struct DeviceGemm {
   Element a;               ///< loads a by (batch, m, k)
   Element b;               ///< loads b by (batch, k, n)
   Store store;
+  /// Finds elements by (batch, m, n) of what the product is added to, which has
+  /// the result's type and lies as it does; null: nothing.
+  Element addend;
+  Type cElement; ///< type of the result's elements in memory
   /// The dimension of a slice along which adjacent threads load, because memory
   /// is contiguous along it; likewise for the result.
   bool aAlongK = true, bAlongN = true, cAlongN = true;
@@ -188,10 +194,21 @@ private:
                     Value number) const;
   void emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
                         Value number) const;
-  void emitWarpResults(Emitter &e, const Tile &tile, Value thread) const;
-  void emitResults(Emitter &e, const Tile &tile, Value thread) const;
-  void emitResult(Emitter &e, const Tile &tile, Value row, Value column,
-                  ArrayRef<Value> sums) const;
+  /// Adjacent elements of a result with their complete sums.
+  struct Result {
+    Value row, column;
+    SmallVector<Value, 4> sums;
+  };
+  SmallVector<Result> resultsOfWarps(Emitter &e, const Tile &tile,
+                                     Value thread) const;
+  SmallVector<Result> resultsOfThreads(Emitter &e, const Tile &tile,
+                                       Value thread) const;
+  void emitResults(Emitter &e, const Tile &tile,
+                   ArrayRef<Result> results) const;
+  void emitPartial(Emitter &e, const Tile &tile, const Result &result) const;
+  Value insideOf(Emitter &e, Value row, Value column) const;
+  Value loadAddend(Emitter &e, const Tile &tile, Value row, Value column,
+                   unsigned lanes) const;
   void emitStore(Emitter &e, const Tile &tile, Value row, Value column,
                  Value elements) const;
   Tile tileOf(Emitter &e, Value block, Value &isWhole, Value &partial) const;

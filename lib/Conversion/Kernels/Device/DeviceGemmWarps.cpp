@@ -92,8 +92,8 @@ void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
     memref::StoreOp::create(e.b, total[i], tile.sums, sumAt(e, i));
 }
 
-void DeviceGemm::emitWarpResults(Emitter &e, const Tile &tile,
-                                 Value thread) const {
+SmallVector<DeviceGemm::Result>
+DeviceGemm::resultsOfWarps(Emitter &e, const Tile &tile, Value thread) const {
   const WarpTile part(shape);
   auto [row, column] = originOfWarp(e, thread, part);
   Value lane = remainder(e, thread, kWarp);
@@ -103,6 +103,7 @@ void DeviceGemm::emitWarpResults(Emitter &e, const Tile &tile,
   // Store two adjacent elements of a row at once if rows have even length.
   bool pairs = tile.partial || (cAlongN && cLanes > 1);
   int64_t number = 0;
+  SmallVector<Result> results;
   for (int64_t i = 0; i < part.m / kRows; ++i)
     for (int64_t j = 0; j < part.n / kColumns; ++j)
       for (int64_t half = 0; half < 2; ++half) {
@@ -111,10 +112,11 @@ void DeviceGemm::emitWarpResults(Emitter &e, const Tile &tile,
         Value x = memref::LoadOp::create(e.b, tile.sums, sumAt(e, number++)),
               y = memref::LoadOp::create(e.b, tile.sums, sumAt(e, number++));
         if (pairs) {
-          emitResult(e, tile, r, c, {x, y});
+          results.push_back({r, c, {x, y}});
         } else {
-          emitResult(e, tile, r, c, x);
-          emitResult(e, tile, r, e.add(c, e.index(1)), y);
+          results.push_back({r, c, {x}});
+          results.push_back({r, e.add(c, e.index(1)), {y}});
         }
       }
+  return results;
 }

@@ -111,6 +111,11 @@ mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
                                       const CodegenOptions &options,
                                       KernelCode &code);
 
+/// Returns the reuse pairs of a library kernel's one op as the kernel's, whose
+/// primitive is described.
+llvm::SmallVector<std::pair<unsigned, unsigned>>
+libraryReuse(mlir::func::FuncOp kernel, const KernelCode &code);
+
 /// Returns what to compute for a result: a store rounds to halves itself, with
 /// the bits of a cast.
 Value beforeRounding(Value result);

@@ -394,6 +394,19 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
   return success();
 }
 
+SmallVector<std::pair<unsigned, unsigned>>
+codegen::libraryReuse(func::FuncOp kernel, const KernelCode &code) {
+  SmallVector<std::pair<unsigned, unsigned>> pairs;
+  auto op = cast<KernelOpInterface>(kernel.front().front());
+  for (auto [operand, result] : op.getReusePairs()) {
+    unsigned argument = code.primitiveArgs[operand];
+    // What is read as another operand, too, is not read at one point only.
+    if (llvm::count(code.primitiveArgs, argument) == 1)
+      pairs.emplace_back(argument, result);
+  }
+  return pairs;
+}
+
 namespace {
 
 class LibraryKernel : public GeneratedKernel {
@@ -410,9 +423,7 @@ public:
              << choice.reason;
     code.library = true;
     code.primitive.form = choice.form;
-    auto op = cast<KernelOpInterface>(kernel.front().front());
-    for (auto [operand, result] : op.getReusePairs())
-      code.reuse.emplace_back(code.primitiveArgs[operand], result);
+    code.reuse = libraryReuse(kernel, code);
     code.workspaceBytes = choice.workspaceBytes;
     return success();
   }
