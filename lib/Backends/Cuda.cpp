@@ -186,6 +186,7 @@ private:
     traits.mostAttentionColumns = kMostCudaColumns;
     traits.halfProducts = true;
     traits.bf16Products = true;
+    traits.channelGroup = 4;
     traits.arenaAlignment = runtime::kDeviceAlignment;
     // Rates of a device are the settings' (CudaRates.cpp); passes that were not
     // given one weigh kernels as on a CPU.
