@@ -198,6 +198,7 @@ private:
     traits.halfProducts = true;
     traits.lossChunks = {kChunkBytes, kLeastChunkRows, kChunkRowStep};
     traits.bf16Products = true;
+    traits.channelGroup = 4;
     traits.arenaAlignment = runtime::kDeviceAlignment;
     // Rates of a device are the settings' (CudaRates.cpp); passes that were not
     // given one weigh kernels as on a CPU.

@@ -133,6 +133,19 @@ static bool splitsProducts(const StepOptions &options,
          *precision != runtime::ProductPrecision::F32;
 }
 
+/// Returns whether products are computed from less than f32, in which case
+/// loads take longer than they do.
+static bool roundsOperands(const StepOptions &options,
+                           const TargetInfo &target) {
+  auto precision = target.productPrecision(options.matmulPrecision);
+  if (!precision) {
+    llvm::consumeError(precision.takeError()); // codegen() says it
+    return false;
+  }
+  return options.precision != "f32" ||
+         *precision != runtime::ProductPrecision::F32;
+}
+
 /// Products of pieces leave attention to them, and f16 has no kernels of it.
 bool ckopt::hasAttention(const StepOptions &options, const TargetInfo &target) {
   return !splitsProducts(options, target) && options.precision != "f16" &&
@@ -162,6 +175,11 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   layout.layout = options.layout;
   passes.addPass(createLayoutPass(layout));
   simplify(passes);
+  if (roundsOperands(options, target)) {
+    WidenChannelsPassOptions widen;
+    widen.group = target.traits.channelGroup;
+    passes.addNestedPass<func::FuncOp>(createWidenChannelsPass(widen));
+  }
   passes.addPass(createFusePass());
   if (options.precision != "f32") {
     MixedPrecisionPassOptions mixed;

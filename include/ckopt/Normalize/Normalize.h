@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // These functions do the work of the passes make-eval, freeze-norms, normalize,
-// chunk-vocab and decompose. Their diagnostics name the source node.
+// chunk-vocab, decompose and widen-channels. Their diagnostics name the source node.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_NORMALIZE_NORMALIZE_H
@@ -63,6 +63,10 @@ void fitContractions(mlir::func::FuncOp function, bool widenHalves);
 /// Rewrites composite ops to reductions and elementwise ops, and concatenations
 /// of more than `maxJoined` tensors (unless 0; at least 2) to several.
 void decompose(mlir::func::FuncOp function, unsigned maxJoined = 0);
+
+/// Pads input channels of convolutions to a multiple of `group` where that is
+/// at most a third more; see the pass widen-channels.
+void widenChannels(mlir::func::FuncOp function, int64_t group);
 
 } // namespace ckopt
 

@@ -136,4 +136,28 @@ def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 
+def WidenChannelsPass : Pass<"widen-channels", "::mlir::func::FuncOp"> {
+  let summary = "Pads few input channels of convolutions to what kernels load at once";
+  let description = [{
+    Runs behind `layout`. Where the channels of a convolution's input are innermost in
+    memory and no multiple of `group`, each element of an image would be loaded and
+    addressed on its own. Input and weight get channels of zeros up to a multiple, if
+    that is at most a third more; the weight's gradient loses them again. Input
+    gradients stay as they are. Each convolution pads for itself, since a copy that
+    waits from forward to backward costs more than it takes to make.
+
+    ```mlir
+    %y = ckopt.conv %x, %w : (tensor<8x3x32x32xf32, ...>, tensor<64x3x7x7xf32, ...>) -> ...
+    // becomes
+    %0 = ckopt.pad %x {high = array<i64: 0, 1, 0, 0>, ...} : ... -> tensor<8x4x32x32xf32, ...>
+    %1 = ckopt.pad %w {high = array<i64: 0, 1, 0, 0>, ...} : ... -> tensor<64x4x7x7xf32, ...>
+    %y = ckopt.conv %0, %1 : ...
+    ```
+  }];
+  let options = [
+    Option<"group", "group", "int64_t", "0", "channels that are loaded at once; 0: any number is fine">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 #endif // CKOPT_NORMALIZE_PASSES

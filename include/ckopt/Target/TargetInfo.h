@@ -200,6 +200,9 @@ struct TargetTraits {
   /// Products and convolutions of bf16 have instructions here; otherwise mixed
   /// precision computes them in f32.
   bool bf16Products = false;
+  /// Convolutions whose operands are rounded load so many channels at once:
+  /// where an input has a few less, it is padded (widen-channels); 0: never.
+  int64_t channelGroup = 0;
   /// Operands of products of f32 are rounded, or split in pieces, by kernels of
   /// their own (split-products), not on their way into a product.
   bool splitsProducts = false;

@@ -20,9 +20,12 @@ using runtime::ProductPrecision;
 //===----------------------------------------------------------------------===//
 
 unsigned Operand::lanes(bool lies, ArrayRef<int64_t> numbers) const {
+  int64_t lanes = lies ? wide() : 1;
   for (int64_t number : numbers)
-    lies &= number % wide() == 0;
-  return lies ? unsigned(wide()) : 1;
+    while (number % lanes)
+      lanes /= 2;
+  // Less than 8 bytes are not worth a vector.
+  return 2 * lanes >= wide() ? unsigned(lanes) : 1;
 }
 
 Value Operand::address(Emitter &e, Value offset) const {

@@ -25,8 +25,8 @@ struct Operand {
   int64_t wide() const {
     return 128 / int64_t(element.getIntOrFloatBitWidth());
   }
-  /// Returns how many elements one access may take: wide() if `lies` and all of
-  /// `numbers` are multiples of it, else 1.
+  /// Returns how many elements one access may take: 16 or 8 bytes of them if
+  /// `lies` and all of `numbers` are multiples of it, else 1.
   unsigned lanes(bool lies, ArrayRef<int64_t> numbers) const;
 
   /// Returns where elements from `offset` on lie.

@@ -51,6 +51,12 @@ static constexpr double kReached = 0.82, kReachedAlone = 0.7;
 /// fused multiply-adds.
 static constexpr double kThreadRate = 0.155e6;
 static constexpr double kLaunchMicroseconds = 3;
+/// Products for which instructions are issued in a cycle beside loads (most of
+/// the others round words); and instructions that each load costs that takes
+/// less than 16 bytes: its address, whether it is inside. A multiprocessor
+/// issues 4 of 32 threads in a cycle. Counted in SASS.
+static constexpr double kWordsIssued = 546, kHalvesIssued = 2214,
+                        kLoadInstructions = 14, kIssued = 128;
 /// What of a multiprocessor's rate a block reaches that is alone on it, where
 /// others fit beside it.
 static constexpr double kAlone = 0.6;
@@ -148,17 +154,32 @@ static bool isWanted(const Tile &t, int64_t tile) {
   return std::max(t.m, t.n) == tile && (t.m == t.n || tile > 128);
 }
 
+/// Returns the cycles for one k of a tile that loads of less than 16 bytes take
+/// more than others.
+static double cyclesOfNarrowLoads(const TileProblem &p, const Tile &t) {
+  double wide = 16 / double(p.memoryBytes);
+  auto more = [&](int64_t length, int64_t lanes) {
+    return double(length) * std::max(1 / double(lanes) - 1 / wide, 0.0);
+  };
+  return (more(t.m, p.aLanes) + more(t.n, p.bLanes)) * kLoadInstructions /
+         kIssued;
+}
+
 /// Returns a multiprocessor's products in a microsecond.
 static double rateOf(const TileProblem &p, const Tile &t, bool isCopied) {
-  if (!p.onTensorCores)
-    return kThreadRate * t.threads;
   double m = double(t.m), n = double(t.n), products = m * n;
+  double narrow = cyclesOfNarrowLoads(p, t);
+  if (!p.onTensorCores) {
+    double rate = kThreadRate * t.threads;
+    return products / (products / rate + narrow / kCycles);
+  }
   // Warps form 2 x 4 or 4 x 2, the longer side divided by 4.
   double fragments = 8 * (std::max(m, n) / 4 + std::min(m, n) / 2);
   double bytes = (fragments + m + n) * double(p.sharedBytes);
   double cycles = std::max(
       {products / (p.sharedBytes < 4 ? kHalfProducts : kWordProducts),
-       bytes / kSharedRate, (m + n) * double(p.memoryBytes) / kCacheRate});
+       bytes / kSharedRate, (m + n) * double(p.memoryBytes) / kCacheRate,
+       products / (p.sharedBytes < 4 ? kHalvesIssued : kWordsIssued) + narrow});
   return products / cycles * kCycles *
          (t.resident == 1 && !isCopied ? kReachedAlone : kReached);
 }
@@ -223,6 +244,8 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
                                      const ContractionVariant &variant) {
   TileShape best;
   double least = -1;
+  TileProblem wide = p; // what rates of devices are of
+  wide.aLanes = wide.bLanes = 16 / p.memoryBytes;
   bool hasWanted = llvm::any_of(kTiles, [&](const Tile &t) {
     return isWanted(t, variant.tile) && pipelineOf(p, t, variant);
   });
@@ -245,7 +268,7 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
       best.buffers = pipeline.buffers;
       best.isCopied = pipeline.isCopied;
       best.share =
-          rateOf(p, t, pipeline.isCopied) / rateOf(p, kTiles[0], false);
+          rateOf(p, t, pipeline.isCopied) / rateOf(wide, kTiles[0], false);
     }
     return true;
   };
