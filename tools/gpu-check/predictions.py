@@ -7,7 +7,7 @@ show are written as files of ckopt-profile/1 for --device-rates, one for each
 precision of products, as `ckopt bench --calibrate` fits them
 (lib/Analysis/RateFit.cpp): each kernel belongs to the rate that takes most of
 its predicted time; a rate is the work of its kernels over their time, less the
-time to start them, until no kernel moves to another rate."""
+time to start them, until nothing changes."""
 
 import json
 
@@ -77,9 +77,9 @@ def fit(timed, start):
     rates, fitted, before = dict(start), {}, None
     for _ in range(10):
         limits = [limit(work, rates) for work, _ in timed]
-        if limits == before:
+        if (limits, rates) == before:
             break
-        before, fitted = limits, {}
+        before, fitted = (limits, rates), {}
         for rate in sorted(set(limits) - {None}):
             chosen = [(work, kernel) for (work, kernel), found in zip(timed, limits) if found == rate]
             seconds = sum(kernel.seconds for _, kernel in chosen)

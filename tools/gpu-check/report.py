@@ -211,21 +211,21 @@ def tools(results):
             if rows else [])
 
 
-def text(results, archive, left):
+def facts(results):
     device = results.get("inventory/device", {})
     lines = ["# ckopt on %s" % device.get("device", "an unknown device"), ""]
-    facts = [["driver", device.get("driver")], ["made by", device.get("producer")]]
+    found = [["driver", device.get("driver")], ["made by", device.get("producer")]]
     for key, value in sorted(results.get("inventory/programs", {}).items()):
         if key not in ("id", "part", "status", "why", "seconds"):
-            facts.append([key, value])
+            found.append([key, value])
     for _, result in of(results, "large/"):
-        facts += [fact for fact in map(list, sorted(result.get("versions", {}).items())) if fact not in facts]
-    facts.append(["PyTorch, CUDA, cuDNN", results.get("inventory/torch", {}).get("torch")])
-    lines += table(["", ""], [fact for fact in facts if fact[1]])
-    for section in (bits(results), rounded(results), budgets(results), beside(results), large(results), libraries(results, archive),
-                    variants(results), predictions.section(results, archive),
-                    predictions.rates_section(predictions.fitted_rates(results, archive)), kernels(results, archive), tools(results)):
-        lines += section
+        found += [fact for fact in map(list, sorted(result.get("versions", {}).items())) if fact not in found]
+    found.append(["PyTorch, CUDA, cuDNN", results.get("inventory/torch", {}).get("torch")])
+    return lines + table(["", ""], [fact for fact in found if fact[1]])
+
+
+def verdict(results, left):
+    lines = []
     skips = [(name, r["why"]) for name, r in results.items() if r["status"] == "skipped"]
     fails = [(name, r["why"]) for name, r in results.items() if r["status"] == "failed"]
     if skips:
@@ -234,9 +234,26 @@ def text(results, archive, left):
         lines += ["## Not done before the deadline", ""] + ["- " + name for name in left] + [""]
     if fails:
         lines += ["## Failed (%d)" % len(fails), ""] + ["- %s: %s" % one for one in fails]
+    elif not results:
+        lines.append("Nothing was checked.")
     else:
         lines.append("All checks passed." if not left else "No check failed so far.")
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def text(results, archive, left):
+    lines = facts(results)
+    for section in (bits(results), rounded(results), budgets(results), beside(results), large(results), libraries(results, archive),
+                    variants(results), predictions.section(results, archive),
+                    predictions.rates_section(predictions.fitted_rates(results, archive)), kernels(results, archive), tools(results)):
+        lines += section
+    return "\n".join(lines + verdict(results, left)) + "\n"
+
+
+def brief(results, left):
+    """What a terminal shows at the end: of a rented machine's output only the
+    last lines may come back."""
+    return "\n".join(facts(results) + bits(results) + beside(results) + verdict(results, left)) + "\n"
 
 
 def write(state, archive=None, left=()):
