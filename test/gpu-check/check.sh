@@ -31,7 +31,7 @@ done
 # Nothing of the build is used from here on but the stand-in.
 standin=$build/cuda-standin/libcuda.so.1
 on_standin() {
-  env -u CUDA_HOME -u LD_LIBRARY_PATH PATH="${tools:+$tools:}/usr/bin:/bin" CKOPT_CUDA_DRIVER="$standin" CKOPT_CUBLASLT="$standin" \
+  ${start:-} env -u CUDA_HOME -u LD_LIBRARY_PATH PATH="${tools:+$tools:}/usr/bin:/bin" CKOPT_CUDA_DRIVER="$standin" CKOPT_CUBLASLT="$standin" \
     CKOPT_CUDNN="$standin" "$@"
 }
 # visit STATE EXPECTED-CODE ARGUMENTS...: runs the archive; variables for the
@@ -117,7 +117,8 @@ END
 
 # --- killed, and going on --------------------------------------------------------
 cp "$there"/all-cases "$there"/cases
-on_standin CKOPT_STANDIN_SLOW=3000 "$python" "$there"/run --part=A --state=killed >killed.log 2>&1 &
+# Without a shell between, which would be killed in the place of the visit.
+start=exec on_standin CKOPT_STANDIN_SLOW=3000 "$python" "$there"/run --part=A --state=killed >killed.log 2>&1 &
 visitor=$!
 until [ -f killed/results.jsonl ] && [ "$(wc -l <killed/results.jsonl)" -ge 4 ]; do
   kill -0 $visitor || { cat killed.log; fail "ended before it was killed"; }
@@ -131,6 +132,9 @@ sed '$d' begun | sort >finished
 "$python" -c 'import json, sys
 for line in open("killed/results.jsonl"): print(json.loads(line)["id"])' | sort >there.txt
 [ -z "$(comm -23 finished there.txt)" ] || { cat killed.log; fail "finished results are not in the file: $(comm -23 finished there.txt)"; }
+# What it had started ends with it.
+! pgrep -f "$work/$there/bin/ckopt-run" >/dev/null || sleep 1
+! pgrep -f "$work/$there/bin/ckopt-run" >/dev/null || fail "a process goes on after the visit was killed"
 # A line that was cut is no result; the others are not done again.
 printf '{"id": "golden/lenet/bf16", "sta' >>killed/results.jsonl
 visit killed 0 --part=A
@@ -247,6 +251,13 @@ code=0
 only '^golden lenet'
 with="CKOPT_CUDA_DRIVER=$work/none.so" visit none 10
 with="CKOPT_STANDIN_SM=75" visit none 11
+# Programs that do not start, as for want of a newer C library.
+mv "$there"/bin/ckopt-run .
+printf '#!/bin/sh\necho "GLIBC_2.34 not found" >&2\nexit 1\n' >"$there"/bin/ckopt-run
+chmod +x "$there"/bin/ckopt-run
+visit cannot 11
+grep -q 'do not run here: GLIBC_2.34 not found' cannot.log || { cat cannot.log; fail "programs that do not start are not told"; }
+mv ckopt-run "$there"/bin
 grep -q 'compute capability 7.5, the artifact needs 8.0' none.log || { cat none.log; fail "an old device is not told"; }
 [ ! -s none/results.jsonl ] || fail "results of machines that can run nothing"
 with="CKOPT_STANDIN_SM=120" visit none 0 --part=A

@@ -112,15 +112,17 @@ def beside(results):
                 if found == theirs and r.get("best"):
                     mode = mode.split("+")[0]
                     torch[mode] = min(r["best"], torch.get(mode, r["best"]))
-            ours = {libraries: results.get("large/%s/%s/%s" % (network, libraries, kind), {}).get("best") for libraries in ("none", "auto")}
+            steps = {libraries: results.get("large/%s/%s/%s" % (network, libraries, kind), {}) for libraries in ("none", "auto")}
+            # Where all libraries refuse, a step has no library.
+            ours = {libraries: step.get("best") for libraries, step in steps.items() if step.get("status") == "ok"}
             if not torch and not any(ours.values()):
                 continue
 
             def ratio(libraries, mode):
-                return "%.2f" % (ours[libraries] / torch[mode]) if ours[libraries] and torch.get(mode) else ""
+                return "%.2f" % (ours[libraries] / torch[mode]) if ours.get(libraries) and torch.get(mode) else ""
 
             rows.append([network, precision] + ["%.2f" % (1e3 * time) if time else "" for time in
-                                                (ours["none"], ours["auto"], torch.get("eager"), torch.get("compile"))] +
+                                                (ours.get("none"), ours.get("auto"), torch.get("eager"), torch.get("compile"))] +
                         [ratio("none", "eager"), ratio("none", "compile"), ratio("auto", "compile")])
     if not rows:
         return []
