@@ -85,6 +85,12 @@ llvm::Error CudaCode::writeJson(llvm::json::OStream &json) const {
           json.attribute("reason", refused.reason);
         });
     });
+    json.attributeObject("rates", [&] {
+      for (const NamedRate &named : kNamedRates)
+        json.attribute(named.name, jsonNumber(step.rates.*named.rate));
+      json.attribute("cache_bandwidth", jsonNumber(step.rates.cacheBandwidth));
+      json.attribute("cache_bytes", jsonNumber(step.rates.cacheBytes));
+    });
     json.attributeArray("calls", [&] {
       for (const CallWork &work : step.work)
         json.object([&] {
@@ -92,6 +98,12 @@ llvm::Error CudaCode::writeJson(llvm::json::OStream &json) const {
           json.attribute("what", work.what);
           json.attribute("flops", jsonNumber(work.flops));
           json.attribute("bytes", jsonNumber(work.bytes));
+          json.attribute("predicted_seconds", jsonNumber(work.seconds));
+          json.attributeObject("work", [&] {
+            for (const NamedRate &named : kNamedRates)
+              if (named.work && work.work.*named.work > 0)
+                json.attribute(named.name, jsonNumber(work.work.*named.work));
+          });
         });
     });
     json.attributeArray("kernels", [&] {

@@ -31,7 +31,7 @@ done
 # Nothing of the build is used from here on but the stand-in.
 standin=$build/cuda-standin/libcuda.so.1
 on_standin() {
-  env -u CUDA_HOME -u LD_LIBRARY_PATH PATH="${tools:+$tools:}/usr/bin:/bin" CKOPT_CUDA_DRIVER="$standin" CKOPT_CUBLASLT="$standin" \
+  ${start:-} env -u CUDA_HOME -u LD_LIBRARY_PATH PATH="${tools:+$tools:}/usr/bin:/bin" CKOPT_CUDA_DRIVER="$standin" CKOPT_CUBLASLT="$standin" \
     CKOPT_CUDNN="$standin" "$@"
 }
 # visit STATE EXPECTED-CODE ARGUMENTS...: runs the archive; variables for the
@@ -117,7 +117,8 @@ END
 
 # --- killed, and going on --------------------------------------------------------
 cp "$there"/all-cases "$there"/cases
-on_standin CKOPT_STANDIN_SLOW=3000 "$python" "$there"/run --part=A --state=killed >killed.log 2>&1 &
+# Without a shell between, which would be killed in the place of the visit.
+start=exec on_standin CKOPT_STANDIN_SLOW=3000 "$python" "$there"/run --part=A --state=killed >killed.log 2>&1 &
 visitor=$!
 until [ -f killed/results.jsonl ] && [ "$(wc -l <killed/results.jsonl)" -ge 4 ]; do
   kill -0 $visitor || { cat killed.log; fail "ended before it was killed"; }
@@ -131,6 +132,9 @@ sed '$d' begun | sort >finished
 "$python" -c 'import json, sys
 for line in open("killed/results.jsonl"): print(json.loads(line)["id"])' | sort >there.txt
 [ -z "$(comm -23 finished there.txt)" ] || { cat killed.log; fail "finished results are not in the file: $(comm -23 finished there.txt)"; }
+# What it had started ends with it.
+! pgrep -f "$work/$there/bin/ckopt-run" >/dev/null || sleep 1
+! pgrep -f "$work/$there/bin/ckopt-run" >/dev/null || fail "a process goes on after the visit was killed"
 # A line that was cut is no result; the others are not done again.
 printf '{"id": "golden/lenet/bf16", "sta' >>killed/results.jsonl
 visit killed 0 --part=A
@@ -181,7 +185,7 @@ told watched '^## Failed \(1\)'
 # --- failures -------------------------------------------------------------------
 # Every step fails, and each is told.
 only '^golden mlp'
-with="CKOPT_STANDIN_FAIL=cuGraphLaunch:1:719" visit broken 1 --part=AB
+with="CKOPT_STANDIN_FAIL=cuGraphLaunch:1:719" visit broken 1 --part=ABC
 told broken '^\| mlp \| - \|'
 told broken '^\| mlp \| training \| .* \| NO \| NO \|$'
 told broken '^- golden/mlp/f32: .*one by one'
@@ -189,6 +193,24 @@ told broken '^- golden/mlp/f32: .*one by one'
 with="CKOPT_STANDIN_FAIL=cuModuleLoadDataEx:1:218" visit refused 1 --part=A
 told refused '^- inventory/device: '
 told refused '^- golden/mlp/f32: '
+# A step whose file is damaged stops no other; where its file is whole again,
+# --again does it, and nothing that passed.
+only '^golden'
+manifest=$there/steps/mlp/gradients/0/manifest.bin
+cp "$manifest" whole
+head -c 100 whole >"$manifest"
+visit damaged 1 --part=A
+told damaged '^- golden/mlp/f32: ckopt-run: error: '
+told damaged '^1 of 2 networks have the same gradients to the bit'
+cp whole "$manifest"
+visit damaged 1 --part=A
+visit damaged 0 --part=A --again
+told damaged '^2 of 2 networks have the same gradients to the bit'
+[ "$(grep -c '"golden/lenet/f32"' damaged/results.jsonl)" -eq 1 ] || fail "--again does what passed"
+# Two visits at once must not write to one folder.
+(flock 9 && visit damaged 74 --part=A) 9>>damaged/results.jsonl
+grep -q 'another run writes to' damaged.log || { cat damaged.log; fail "two visits write to one folder"; }
+
 # Other bits than those of the CPU code.
 only '^golden'
 sed -i 's/^\(golden mlp .*\) [0-9a-f]*$/\1 0123456789abcdef/' "$there"/cases
@@ -224,6 +246,20 @@ code=0
 (ulimit -f 1 && on_standin "$python" "$there"/run --state=full) 2>&1 | cat >full.log || code=$?
 [ $code -eq 74 ] && grep -q 'File too large' full.log || { cat full.log; fail "exit code $code on a full disk"; }
 
-# No driver.
-with="CKOPT_CUDA_DRIVER=$work/none.so" visit none 10 --part=A
+# No driver, or a device that is too old: nothing is tried, nothing written
+# down, so that the folder serves on the next machine. A newer device will do.
+only '^golden lenet'
+with="CKOPT_CUDA_DRIVER=$work/none.so" visit none 10
+with="CKOPT_STANDIN_SM=75" visit none 11
+# Programs that do not start, as for want of a newer C library.
+mv "$there"/bin/ckopt-run .
+printf '#!/bin/sh\necho "GLIBC_2.34 not found" >&2\nexit 1\n' >"$there"/bin/ckopt-run
+chmod +x "$there"/bin/ckopt-run
+visit cannot 11
+grep -q 'do not run here: GLIBC_2.34 not found' cannot.log || { cat cannot.log; fail "programs that do not start are not told"; }
+mv ckopt-run "$there"/bin
+grep -q 'compute capability 7.5, the artifact needs 8.0' none.log || { cat none.log; fail "an old device is not told"; }
+[ ! -s none/results.jsonl ] || fail "results of machines that can run nothing"
+with="CKOPT_STANDIN_SM=120" visit none 0 --part=A
+told none '^# ckopt on .* compute capability 12.0'
 rm -rf "un packed" archive.tar.gz

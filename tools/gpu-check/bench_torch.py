@@ -2,13 +2,14 @@
 """One training step in PyTorch: a row of the report.
 
 bench_torch.py NETWORK BATCH eager|compile [--tf32=on|off] [--amp=bf16] [--channels-last]
-               [--steps=N] [--device=cuda:0|cpu] [--weights=FILE]
+               [--steps=N] [--device=cuda:0|cpu] [--weights=FILE] [--tiny]
 
 The networks are those of ckopt's step: same parameters by the same names (those
 of torchvision, which is not needed here), same loss. SGD with momentum 0.9, f32
 or autocast to bf16, random data. A compiled step replays CUDA graphs, as ckopt's
-does. Prints "row ...", "json {...}", "parameters N" and "loss X" (of the first
-step)."""
+does. --tiny takes networks of the same kinds of layers that a CPU trains at
+once: it tries the script out, and its times say nothing. Prints "row ...",
+"json {...}", "parameters N" and "loss X" (of the first step)."""
 
 import argparse
 import contextlib
@@ -77,11 +78,11 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    def __init__(self):
+    def __init__(self, stages=((64, 3), (128, 4), (256, 6), (512, 3))):
         super().__init__()
         self.conv1, self.bn1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
         inputs = 64
-        for index, (width, blocks) in enumerate([(64, 3), (128, 4), (256, 6), (512, 3)]):
+        for index, (width, blocks) in enumerate(stages):
             stage = []
             for block in range(blocks):
                 stage.append(Bottleneck(inputs, width, 2 if index > 0 and block == 0 else 1))
@@ -113,9 +114,9 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    def __init__(self, width, heads, layers):
+    def __init__(self, width, heads, layers, tokens):
         super().__init__()
-        self.pos_embedding = nn.Parameter(torch.empty(1, 197, width).normal_(std=0.02))
+        self.pos_embedding = nn.Parameter(torch.empty(1, tokens, width).normal_(std=0.02))
         self.layers = nn.Sequential()
         for index in range(layers):
             self.layers.add_module("encoder_layer_%d" % index, EncoderLayer(width, heads))
@@ -126,11 +127,11 @@ class Encoder(nn.Module):
 
 
 class Vit(nn.Module):
-    def __init__(self, width=768, heads=12, layers=12):
+    def __init__(self, width=768, heads=12, layers=12, pixels=224):
         super().__init__()
         self.conv_proj = nn.Conv2d(3, width, 16, 16)
         self.class_token = nn.Parameter(torch.zeros(1, 1, width))
-        self.encoder = Encoder(width, heads, layers)
+        self.encoder = Encoder(width, heads, layers, (pixels // 16) ** 2 + 1)
         self.heads = nn.ModuleDict({"head": nn.Linear(width, 1000)})
 
     def forward(self, x):
@@ -142,6 +143,11 @@ class Vit(nn.Module):
 # --- the measurement ------------------------------------------------------------
 
 NETWORKS = {"gpt2_small": Gpt2, "resnet50": ResNet50, "vit_b_16": Vit}
+TINY = {
+    "gpt2_small": {"words": 97, "context": 16, "width": 32, "heads": 2, "layers": 2},
+    "resnet50": {"stages": ((4, 1), (8, 2), (8, 1), (16, 1))},
+    "vit_b_16": {"width": 32, "heads": 2, "layers": 2, "pixels": 64},
+}
 
 
 def splitmix(seed, index):
@@ -162,8 +168,10 @@ def draw(shape, low, high, whole, device):
     return (values.floor().long() if whole else values.float()).reshape(shape).to(device)
 
 
-def data(name, batch, device, same):
+def data(name, batch, device, same, tiny):
     """Input and target; `same`: those of ckopt-run (slow), else any."""
+    words, context, pixels = (97, 16, 64) if tiny else (50257, 256, 224)
+
     def make(shape, low, high, whole):
         if same:
             return draw(shape, low, high, whole, device)
@@ -172,8 +180,8 @@ def data(name, batch, device, same):
         return torch.empty(shape, device=device).uniform_(low, high)
 
     if name == "gpt2_small":
-        return make((batch, 256), 0, 50257, True), make((batch, 256), 0, 50257, True)
-    return make((batch, 3, 224, 224), -1.7, 1.7, False), make((batch,), 0, 1000, True)
+        return make((batch, context), 0, words, True), make((batch, context), 0, words, True)
+    return make((batch, 3, pixels, pixels), -1.7, 1.7, False), make((batch,), 0, 1000, True)
 
 
 def set_tf32(on):
@@ -201,6 +209,7 @@ def main():
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--weights", help=".safetensors to write first weights to; the data is then that of ckopt-run")
+    parser.add_argument("--tiny", action="store_true", help="a small network of the same kinds of layers: tries this script out")
     options = parser.parse_args()
     device = torch.device(options.device)
     cuda = device.type == "cuda"
@@ -211,10 +220,11 @@ def main():
         torch.set_flush_denormal(True)
     set_tf32(options.tf32 == "on")
     torch.manual_seed(0)
-    net = NETWORKS[options.network]().to(device).train()
-    x, target = data(options.network, options.batch, device, bool(options.weights))
+    net = NETWORKS[options.network](**(TINY[options.network] if options.tiny else {})).to(device).train()
+    x, target = data(options.network, options.batch, device, bool(options.weights), options.tiny)
     if options.channels_last:
-        net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+        net = net.to(memory_format=torch.channels_last)
+        x = x.to(memory_format=torch.channels_last) if x.dim() == 4 else x
     parameters = list(net.parameters())
     if options.weights:
         save(net, options.weights)

@@ -3,31 +3,23 @@
 """Writes report.md from the results of a visit.
 
 report.py STATE [ARCHIVE]: STATE has results.jsonl; ARCHIVE is the folder that
-was packed, whose work.json files have the operations of each kernel."""
+was packed, whose work.json files have the operations of each kernel and what
+plans expect of it. With it, rates-PRECISION.json are written, too: rates that
+the times show, for --device-rates."""
 
-import json
 import pathlib
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import predictions
+import tables
 import visit
+from tables import of, table
 
 
 def mib(count):
     return "%.1f MiB" % (count / 2**20) if count is not None else ""
-
-
-def of(results, head):
-    """(rest of the id, result) of all steps below a name."""
-    return [(name[len(head):], result) for name, result in results.items() if name.startswith(head)]
-
-
-def table(header, rows):
-    if not rows:
-        return []
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows] + [""]
 
 
 def bits(results):
@@ -104,44 +96,60 @@ def large(results):
             table(["network", "with", "best", "median", "its kernels one by one", "planned", "measured peak"], [row[1] for row in rows]))
 
 
-def work_of(archive, name):
-    """Flops of each kernel symbol of a step, where pack wrote them."""
-    path = pathlib.Path(archive) / "steps" / name / "work.json" if archive else None
-    return json.loads(path.read_text()) if path and path.exists() else {}
+# Ours by our own kernels and with libraries, and PyTorch's of the same precision.
+BESIDE = (("f32", "0", "f32"), ("tf32", "tf32", "tf32"), ("bf16", "stored-bf16", "bf16"))
+
+
+def beside(results):
+    """Best step times and their ratios to PyTorch's, eager in its faster layout
+    of tensors."""
+    rows = []
+    for network in dict.fromkeys(name.split("/")[0] for head in ("large/", "torch/") for name, _ in of(results, head)):
+        for precision, kind, theirs in BESIDE:
+            torch = {}
+            for name, r in of(results, "torch/%s/" % network):
+                mode, found = name.split("/")
+                if found == theirs and r.get("best"):
+                    mode = mode.split("+")[0]
+                    torch[mode] = min(r["best"], torch.get(mode, r["best"]))
+            steps = {libraries: results.get("large/%s/%s/%s" % (network, libraries, kind), {}) for libraries in ("none", "auto")}
+            # Where all libraries refuse, a step has no library.
+            ours = {libraries: step.get("best") for libraries, step in steps.items() if step.get("status") == "ok"}
+            if not torch and not any(ours.values()):
+                continue
+
+            def ratio(libraries, mode):
+                return "%.2f" % (ours[libraries] / torch[mode]) if ours.get(libraries) and torch.get(mode) else ""
+
+            rows.append([network, precision] + ["%.2f" % (1e3 * time) if time else "" for time in
+                                                (ours.get("none"), ours.get("auto"), torch.get("eager"), torch.get("compile"))] +
+                        [ratio("none", "eager"), ratio("none", "compile"), ratio("auto", "compile")])
+    if not rows:
+        return []
+    return (["## Steps beside PyTorch's", "",
+             "Milliseconds, best of the timed steps. bf16: ours with tensors stored in bf16, PyTorch's by autocast.", ""] +
+            table(["network", "precision", "ours", "with libraries", "eager", "compiled", "ours / eager", "ours / compiled",
+                   "with libraries / compiled"], rows))
 
 
 def rate(flops, time):
     return "%.1f" % (flops / time / 1e12) if flops and time else ""
 
 
-def by_symbol(result):
-    """Seconds and number of a step's calls, and bytes of one, by kernel symbol.
-    A call may have several launches, of different code; launches of the same
-    code may differ in their scalars."""
-    found = {}
-    for kernel, code, count, time, touched in result.get("launches", []):
-        entry = found.setdefault(kernel, [0.0, {}, 0])
-        entry[0] += count * time
-        entry[1][code] = entry[1].get(code, 0) + count
-        entry[2] += count * touched
-    calls = {kernel: max(entry[1].values()) for kernel, entry in found.items()}
-    return {kernel: (entry[0], calls[kernel], entry[2] / calls[kernel]) for kernel, entry in found.items()}
-
-
 def kernels(results, archive):
     lines = []
     for name, r in of(results, "large/"):
-        found = by_symbol(r)
+        found = tables.by_symbol(r)
         if not found:
             continue
-        flops = work_of(archive, name)
-        total = sum(entry[0] for entry in found.values())
+        work = tables.Work(archive, name)
+        total = sum(kernel.seconds for kernel in found.values()) or 1
         rows = []
-        for symbol, (time, count, touched) in sorted(found.items(), key=lambda item: -item[1][0])[:12]:
-            one = time / count
-            known = flops.get(symbol, {})
-            rows.append([symbol, count, "%.1f" % (time * 1e6), "%.1f %%" % (100 * time / total), "%.2f" % (one * 1e6),
-                         rate(known.get("flops"), one), "%.0f" % (touched / one / 1e9), known.get("what", "")])
+        for symbol, kernel in sorted(found.items(), key=lambda item: -item[1].seconds)[:12]:
+            one = kernel.one()
+            rows.append([symbol, kernel.calls, "%.1f" % (kernel.seconds * 1e6), "%.1f %%" % (100 * kernel.seconds / total),
+                         "%.2f" % (one * 1e6), rate(work.flops(symbol), one), "%.0f" % (kernel.bytes / one / 1e9) if one else "",
+                         work.what(symbol)])
         lines += ["### Kernels of " + name, ""]
         lines += table(["kernel", "calls", "us a step", "share", "us a call", "TFLOP/s", "GB/s", "what"], rows)
     return ["## Kernels by time", ""] + lines if lines else []
@@ -155,14 +163,12 @@ def libraries(results, archive):
         ours = results.get("large/%s/none/%s" % (network, kind), {})
         if which != "auto" or not ours.get("launches") or not theirs.get("launches"):
             continue
-        by_library = {l[0] for l in theirs["launches"] if " " in l[1]}
-        flops, own, other = work_of(archive, name), by_symbol(ours), by_symbol(theirs)
+        work, own, other = tables.Work(archive, name), tables.by_symbol(ours), tables.by_symbol(theirs)
         rows = []
-        for symbol in sorted(by_library & set(own), key=lambda s: -own[s][0])[:20]:
-            mine, its = own[symbol][0] / own[symbol][1], other[symbol][0] / other[symbol][1]
-            known = flops.get(symbol, {})
-            rows.append([symbol, own[symbol][1], "%.2f" % (mine * 1e6), "%.2f" % (its * 1e6), "%.2f" % (its / mine if mine else 0),
-                         rate(known.get("flops"), mine), rate(known.get("flops"), its), known.get("what", "")])
+        for symbol in sorted((s for s in other if other[s].library and s in own), key=lambda s: -own[s].seconds)[:20]:
+            mine, its = own[symbol].one(), other[symbol].one()
+            rows.append([symbol, own[symbol].calls, "%.2f" % (mine * 1e6), "%.2f" % (its * 1e6), "%.2f" % (its / mine if mine else 0),
+                         rate(work.flops(symbol), mine), rate(work.flops(symbol), its), work.what(symbol)])
         lines += ["### %s, %s" % (network, KINDS.get(kind, kind)), ""]
         lines += ["- our own kernel runs %s: %s" % tuple(one) for one in theirs.get("own", [])[:20]] + [""] * bool(theirs.get("own"))
         lines += table(["kernel", "calls", "ours us", "library us", "library / ours", "ours TFLOP/s", "library TFLOP/s", "what"], rows)
@@ -176,22 +182,23 @@ def variants(results):
     for name, r in of(results, "variant/"):
         network, _, variant = name.split("/")
         if r.get("launches"):
-            networks.setdefault(network, {})[variant] = by_symbol(r)
+            networks.setdefault(network, {})[variant] = tables.by_symbol(r)
     for network, found in networks.items():
         chosen = results.get("large/%s/none/tf32" % network, {})
         if not chosen.get("launches"):
             continue
-        ours = by_symbol(chosen)
-        total = best = sum(time for time, _, _ in ours.values())
+        ours = tables.by_symbol(chosen)
+        total = best = sum(kernel.seconds for kernel in ours.values())
         rows = []
-        for symbol, (time, count, _) in sorted(ours.items(), key=lambda item: -item[1][0]):
-            times = {variant: known[symbol][0] for variant, known in found.items() if symbol in known}
+        for symbol, kernel in sorted(ours.items(), key=lambda item: -item[1].seconds):
+            times = {variant: known[symbol].seconds for variant, known in found.items() if symbol in known}
             fastest = min(times, key=times.get) if times else None
-            if fastest and times[fastest] < 0.97 * time:
-                best -= time - times[fastest]
-                rows.append([symbol, count, "%.2f" % (time / count * 1e6), fastest, "%.2f" % (times[fastest] / count * 1e6)])
+            if fastest and times[fastest] < 0.97 * kernel.seconds:
+                best -= kernel.seconds - times[fastest]
+                rows.append([symbol, kernel.calls, "%.2f" % (kernel.one() * 1e6), fastest,
+                             "%.2f" % (times[fastest] / kernel.calls * 1e6)])
         lines += ["### %s, tf32" % network, "", "%.2f ms of kernels; %.2f ms with the fastest variant of each." % (total * 1e3, best * 1e3), ""]
-        lines += table(["variant", "ms of kernels"], [[variant, "%.2f" % (sum(time for time, _, _ in known.values()) * 1e3)]
+        lines += table(["variant", "ms of kernels"], [[variant, "%.2f" % (sum(kernel.seconds for kernel in known.values()) * 1e3)]
                                                       for variant, known in sorted(found.items())])
         lines += table(["kernel", "calls", "by shape us", "fastest", "us"], rows[:30])
     return ["## Variants of contractions", ""] + lines if lines else []
@@ -206,20 +213,21 @@ def tools(results):
             if rows else [])
 
 
-def text(results, archive, left):
+def facts(results):
     device = results.get("inventory/device", {})
     lines = ["# ckopt on %s" % device.get("device", "an unknown device"), ""]
-    facts = [["driver", device.get("driver")], ["made by", device.get("producer")]]
+    found = [["driver", device.get("driver")], ["made by", device.get("producer")]]
     for key, value in sorted(results.get("inventory/programs", {}).items()):
         if key not in ("id", "part", "status", "why", "seconds"):
-            facts.append([key, value])
+            found.append([key, value])
     for _, result in of(results, "large/"):
-        facts += [fact for fact in map(list, sorted(result.get("versions", {}).items())) if fact not in facts]
-    facts.append(["PyTorch, CUDA, cuDNN", results.get("inventory/torch", {}).get("torch")])
-    lines += table(["", ""], [fact for fact in facts if fact[1]])
-    for section in (bits(results), rounded(results), budgets(results), large(results), libraries(results, archive),
-                    variants(results), kernels(results, archive), tools(results)):
-        lines += section
+        found += [fact for fact in map(list, sorted(result.get("versions", {}).items())) if fact not in found]
+    found.append(["PyTorch, CUDA, cuDNN", results.get("inventory/torch", {}).get("torch")])
+    return lines + table(["", ""], [fact for fact in found if fact[1]])
+
+
+def verdict(results, left):
+    lines = []
     skips = [(name, r["why"]) for name, r in results.items() if r["status"] == "skipped"]
     fails = [(name, r["why"]) for name, r in results.items() if r["status"] == "failed"]
     if skips:
@@ -228,12 +236,29 @@ def text(results, archive, left):
         lines += ["## Not done before the deadline", ""] + ["- " + name for name in left] + [""]
     if fails:
         lines += ["## Failed (%d)" % len(fails), ""] + ["- %s: %s" % one for one in fails]
+    elif not results:
+        lines.append("Nothing was checked.")
     else:
         lines.append("All checks passed." if not left else "No check failed so far.")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def write(state, archive, left=()):
+def text(results, archive, left):
+    lines = facts(results)
+    for section in (bits(results), rounded(results), budgets(results), beside(results), large(results), libraries(results, archive),
+                    variants(results), predictions.section(results, archive),
+                    predictions.rates_section(predictions.fitted_rates(results, archive)), kernels(results, archive), tools(results)):
+        lines += section
+    return "\n".join(lines + verdict(results, left)) + "\n"
+
+
+def brief(results, left):
+    """What a terminal shows at the end: of a rented machine's output only the
+    last lines may come back."""
+    return "\n".join(facts(results) + bits(results) + beside(results) + verdict(results, left)) + "\n"
+
+
+def write(state, archive=None, left=()):
     state = pathlib.Path(state)
     words = text(visit.read_results(state / "results.jsonl"), archive, left)
     partial = state / "report.md.tmp"
@@ -244,5 +269,9 @@ def write(state, archive, left=()):
 
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
-        sys.exit(__doc__)
-    print(write(sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else None))
+        print(__doc__, file=sys.stderr)
+        sys.exit(64)
+    print(write(*sys.argv[1:]))
+    if len(sys.argv) == 3:
+        state = pathlib.Path(sys.argv[1])
+        predictions.write_rates(state, predictions.fitted_rates(visit.read_results(state / "results.jsonl"), sys.argv[2]))

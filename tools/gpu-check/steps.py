@@ -9,10 +9,15 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 
 FIRST = ["mlp", "gpt", "resnet", "lstm"]
 TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
+# run's exit code where the C library is too old or the processor another one.
+CANNOT_START = 11
+# Where containers have the driver, if the loader does not look there already.
+DRIVER_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/lib/wsl/lib")
 # A step's result where the device is too small says something of the machine,
 # not of ckopt.
 TOO_SMALL = 12
@@ -34,18 +39,24 @@ def failed(why, **values):
 class Checks:
     """Makes the steps of an archive's cases."""
 
-    def __init__(self, visit, home, work, device, steps):
-        self.visit, self.home, self.work, self.device, self.steps = visit, home, work, device, steps
+    def __init__(self, visit, home, work, options):
+        self.visit, self.home, self.work = visit, home, work
+        self.device, self.steps, self.chosen_python = options.device, options.steps, options.python
         self.cases = [line.split() for line in (home / "cases").read_text().splitlines() if line.strip()]
         self.environment = dict(os.environ)
         # With this set ckopt-run does not start itself anew, which tools that
         # watch it may not follow.
         self.environment["GOMP_SPINCOUNT"] = "20000"
         # The driver keeps compiled PTX here for the steps and parts to come.
-        self.environment.setdefault("CUDA_CACHE_PATH", os.path.join(tempfile.gettempdir(), "gpu-check-cache-%d" % os.getuid()))
+        cache = os.path.join(tempfile.gettempdir(), "gpu-check-cache-%d" % os.getuid())
+        self.environment.setdefault("CUDA_CACHE_PATH", cache)
         self.environment.setdefault("CUDA_CACHE_MAXSIZE", str(4 << 30))
+        # PyTorch's compiler writes beneath a home that may be read-only.
+        for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+            self.environment.setdefault(name, os.path.join(cache, name.lower()))
         self.environment["LD_LIBRARY_PATH"] = ":".join(
-            [str(home / "lib")] + [p for p in [os.environ.get("LD_LIBRARY_PATH")] if p])
+            [str(home / "lib")] + [p for p in [os.environ.get("LD_LIBRARY_PATH")] if p] +
+            [folder for folder in DRIVER_FOLDERS if os.path.isdir(folder)])
 
     def of(self, kind):
         return [case[1:] for case in self.cases if case[0] == kind]
@@ -87,11 +98,16 @@ class Checks:
     # --- the machine ------------------------------------------------------------
 
     def inventory(self):
-        kind, network = self.cases[0][:2]
-        name = network + {"golden": "/gradients/0", "rounded": "/tf32/0", "large": "/none/0"}[kind]
-
         def device():
-            done = self.step(name, "--inspect")
+            starts = self.visit.run([self.home / "bin" / "ckopt-run", "--version"], self.environment)
+            if starts.code:
+                return failed("the archive's programs do not run here: " + starts.words(), code=CANNOT_START)
+            # One that can be loaded: a damaged file says nothing of the device.
+            for kind, network in [case[:2] for case in self.cases[:3]]:
+                name = network + {"golden": "/gradients/0", "rounded": "/tf32/0", "large": "/none/0"}[kind]
+                done = self.step(name, "--inspect")
+                if not done.code:
+                    break
             if done.code:
                 return failed(done.words(), code=done.code)
             lines = done.out.splitlines()
@@ -109,10 +125,12 @@ class Checks:
             return found
 
         def torch():
-            done = self.visit.run([self.python() or "python3", "-c", "import torch; print(torch.__version__, torch.version.cuda, "
-                                   "torch.backends.cudnn.version(), 'yes' if torch.cuda.is_available() else 'no')"])
+            done = self.visit.run([self.python(), "-c", "import torch; print(torch.__version__, torch.version.cuda, "
+                                   "torch.backends.cudnn.version(), 'yes' if torch.cuda.is_available() else 'no')"], self.environment_of_torch())
             if done.code:
-                return skipped("no Python with PyTorch: nothing to compare step times with")
+                self.visit.log("failed/torch.txt", done.out + done.err)
+                return skipped("%s has no PyTorch (%s): nothing to compare step times with" %
+                               (self.python(), (done.err.strip().splitlines() or ["exit code %d" % done.code])[-1]))
             if not done.out.strip().endswith("yes"):
                 return skipped("PyTorch %s finds no CUDA device" % done.out.split()[0])
             return {"torch": done.out.strip()[:-4]}
@@ -135,7 +153,15 @@ class Checks:
         return self.found("ncu", "/usr/local/cuda/bin")
 
     def python(self):
-        return self.found("python3") or self.found("python")
+        return self.chosen_python or self.found("python3") or self.found("python") or sys.executable
+
+    def environment_of_torch(self):
+        """PyTorch brings its own libraries, and finds the driver itself."""
+        environment = dict(self.environment)
+        environment.pop("LD_LIBRARY_PATH")
+        if "LD_LIBRARY_PATH" in os.environ:
+            environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+        return environment
 
     # --- golden networks --------------------------------------------------------
 
@@ -261,7 +287,9 @@ class Checks:
             if libraries != "none":
                 values.update(self.chosen(name))
                 if not any(launch["library"] for launch in launches):
-                    return skipped("; ".join(sorted({why for _, why in values["own"]})) or "no call of a library", **values)
+                    reasons = sorted({why for _, why in values["own"]})
+                    more = " (and %d more reasons)" % (len(reasons) - 2) if len(reasons) > 2 else ""
+                    return skipped("; ".join(reasons[:2]) + more if reasons else "no call of a library", **values)
             known = self.visit.results.get(other, {}).get("hash") if other else None
             if known and known != values["hash"]:
                 return failed("other bits than " + other, **values)
@@ -345,7 +373,7 @@ class Checks:
             command = [self.python(), self.home / "bench_torch.py", network, batch, mode, "--tf32=" + tf32,
                        "--steps=%d" % self.steps, "--device=" + self.device]
             # Inductor compiles for longer than any step of ours runs.
-            done = self.visit.run(command + (["--amp=bf16"] if precision == "bf16" else []) + list(flags),
+            done = self.visit.run(command + (["--amp=bf16"] if precision == "bf16" else []) + list(flags), self.environment_of_torch(),
                                   limit=self.visit.limit * (3 if mode == "compile" else 1))
             if done.code:
                 self.visit.log("failed/torch.%s.%s.%s.txt" % (network, mode, precision), done.out + done.err)
@@ -361,10 +389,10 @@ class Checks:
             if network == "gpt2_small":
                 yield self.pytorch(network, batch, "compile", "tf32")
 
-    def torch_rest(self):
+    def torch_rest(self, *precisions):
         large = self.of("large")
-        for mode in ("eager", "compile"):
-            for precision in ("tf32", "bf16", "f32"):
+        for precision in precisions:
+            for mode in ("eager", "compile"):
                 for network, _, _, batch, _, _ in large:
                     flags = [["--channels-last"]] if network == "resnet50" else [[]]
                     if network == "resnet50" and mode == "eager":
@@ -422,9 +450,10 @@ class Checks:
                 if one[1] not in codes and re.match(r"^\w+$", one[1]):
                     codes.append(one[1])
             if not codes:
-                return skipped("no kernel of it was timed")
-            before = [program, "--clock-control", "none", "--set", "basic", "--launch-count", "8", "--kernel-name",
-                      "regex:^(%s)$" % "|".join(codes[:8])]
+                return dict(status="later", why="no kernel of it has been timed: part A comes first")
+            # The first launch of each, since a kernel has one form of launch.
+            before = [program, "--clock-control", "none", "--set", "basic", "--filter-mode", "per-launch-config",
+                      "--launch-count", "1", "--kernel-name", "regex:^(%s)$" % "|".join(codes[:8])]
             done = self.step("%s/%s" % (network, kind), *feed, "--one-by-one", before=before)
             self.visit.log("ncu/%s.%s.txt" % (network, kind.replace("/", ".")), done.out + done.err)
             return skipped(done.words()) if done.code else {"kernels": codes[:8]}
@@ -434,8 +463,8 @@ class Checks:
     # --- parts ------------------------------------------------------------------------
 
     def part(self, name):
+        yield from self.inventory()
         if name == "A":
-            yield from self.inventory()
             yield from self.golden_once(lambda network: network in FIRST)
             yield from self.golden_once(lambda network: network not in FIRST)
             yield from self.large("none", ["tf32", "stored-bf16", "0", "bf16"])
@@ -443,10 +472,11 @@ class Checks:
             yield from self.torch_first()
             yield from self.variants()
         elif name == "B":
-            yield from self.torch_rest()
+            yield from self.torch_rest("tf32")
             yield from self.large("none", ["1", "min"])
             yield from self.peaks()
-            yield from self.budgets()
+            yield from self.torch_rest("bf16", "f32")
         else:
             yield from self.sanitize()
             yield from self.profiles()
+            yield from self.budgets()

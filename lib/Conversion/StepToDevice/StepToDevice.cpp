@@ -16,6 +16,7 @@
 #include "ckopt/Conversion/Kernels/Kernels.h"
 #include "ckopt/Runtime/DeviceCollectives.h"
 #include "ckopt/Support/ToldError.h"
+#include "ckopt/Target/TargetRegistry.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -80,6 +81,7 @@ LogicalResult DeviceLowering::collectFunctions() {
 LogicalResult DeviceLowering::emitKernels() {
   bool failedAny = false;
   const CodegenOptions &codegen = options.codegen;
+  lowered.rates = ratesOf(planned);
   for (func::FuncOp function : functions)
     function.walk([&](KernelCallOp call) {
       StringRef name = call.getCallee();
@@ -112,11 +114,13 @@ LogicalResult DeviceLowering::emitKernels() {
       // Rates are told of the products that the result needs.
       if (auto time = kernel->getAttrOfType<FloatAttr>(attrs::kProductTime))
         products /= time.getValueAsDouble();
-      lowered.work.push_back(
-          {name.str(),
-           code->primitiveArgs.empty() ? ""
-                                       : runtime::describe(code->primitive),
-           products > 0 ? products : work.vector, work.bytes});
+      lowered.work.push_back({name.str(),
+                              code->primitiveArgs.empty()
+                                  ? ""
+                                  : runtime::describe(code->primitive),
+                              products > 0 ? products : work.vector, work.bytes,
+                              CostModel(lowered.rates).kernelSeconds(kernel),
+                              kernelWork(kernel, lowered.rates)});
       for (const KernelStage &stage : code->stages)
         if (stage.trip && !stage.scalarReason.empty())
           lowered.scalarLaunches.push_back({stage.symbol, stage.scalarReason});

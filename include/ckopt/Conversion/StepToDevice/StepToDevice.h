@@ -13,6 +13,7 @@
 #define CKOPT_CONVERSION_STEPTODEVICE_STEPTODEVICE_H
 
 #include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
+#include "ckopt/Target/MachineRates.h"
 #include "ckopt/Target/TargetInfo.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -43,11 +44,15 @@ struct RefusedPrimitive {
   std::string kernel, primitive, reason;
 };
 
-/// What one call of a kernel has to do: the work that rates are told of.
+/// What one call of a kernel has to do: the work that rates are told of, and
+/// what plans expect of it, so that a run on a device can be compared with
+/// both.
 struct CallWork {
   std::string kernel, what; ///< `what`: the primitive, or ""
   double flops = 0;         ///< of products and convolutions; else of all ops
   double bytes = 0;         ///< read and written at least
+  double seconds = 0;       ///< as plans weigh it, at the rates of the module
+  KernelWork work;          ///< by the rate that it takes, as rates are fitted
 };
 
 struct LoweredDeviceStep {
@@ -58,6 +63,7 @@ struct LoweredDeviceStep {
   std::vector<ScalarLaunch> scalarLaunches;
   std::vector<RefusedPrimitive> refusedPrimitives;
   std::vector<CallWork> work; ///< of each distinct kernel
+  MachineRates rates;         ///< those of the module
 };
 
 /// Lowers the given functions of `planned`, which is not changed; missing ones
