@@ -286,6 +286,9 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
        "h200, l4, or of a file that bench --calibrate wrote; rates that it "
        "lacks are those of the device that it names, or NAME",
        [&own](llvm::StringRef text) -> llvm::Error {
+         if (text.empty())
+           return usageError("--device-rates: the name of a device or a file "
+                             "is needed");
          own.rates = text.str();
          return settleCudaRates(text, "").takeError();
        }},

@@ -127,7 +127,10 @@ void *Machine::openKernels() {
     dlopen(self.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    std::fprintf(stderr, "stand-in driver: %s\n", dlerror());
+    std::fprintf(stderr,
+                 "stand-in driver: CKOPT_STANDIN_KERNELS is neither 'ptx' nor "
+                 "the path of a library, with a slash: %s\n",
+                 dlerror());
     std::abort();
   }
   return library;

@@ -191,6 +191,9 @@ ckopt::ContractionVariant::parse(llvm::StringRef text) {
       return usageError("no variant of contractions '" + word +
                         "'; there are tile=64|128|192|256, "
                         "slice=8|16|32, stages=1|2|3|4 and parts=N");
+    if (variant.*(member->member))
+      return usageError("variant of contractions: '" + name +
+                        "' is given twice");
     variant.*(member->member) = number;
   }
   return variant;

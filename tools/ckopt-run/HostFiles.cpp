@@ -57,7 +57,15 @@ bool ckopt::run::readFile(const std::string &path, std::vector<char> &bytes,
 
 bool ckopt::run::writeFile(const std::string &path,
                            const std::vector<char> &bytes, std::string &error) {
-  std::string temporary = path + ".tmp" + std::to_string(getpid());
+  // Devices and pipes are written to, and links kept.
+  std::error_code none;
+  std::string target = path;
+  if (std::filesystem::is_symlink(path, none))
+    target = std::filesystem::weakly_canonical(path, none).string();
+  bool isOther = std::filesystem::exists(target, none) &&
+                 !std::filesystem::is_regular_file(target, none);
+  std::string temporary =
+      isOther ? target : target + ".tmp" + std::to_string(getpid());
   std::FILE *file = std::fopen(temporary.c_str(), "wb");
   bool written =
       file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
@@ -68,12 +76,14 @@ bool ckopt::run::writeFile(const std::string &path,
     written = false;
     reason = errno;
   }
-  if (written && std::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (written && !isOther &&
+      std::rename(temporary.c_str(), target.c_str()) != 0) {
     written = false;
     reason = errno;
   }
   if (!written) {
-    std::remove(temporary.c_str());
+    if (!isOther)
+      std::remove(temporary.c_str());
     error = "cannot write " + path + ": " + std::strerror(reason);
   }
   return written;

@@ -334,6 +334,17 @@ void list(const Manifest &m) {
                 f.inputs.size(), f.outputs.size());
 }
 
+int checkFunction(const runtime::Manifest &manifest, const std::string &name) {
+  std::string all;
+  for (const auto &function : manifest.functions) {
+    if (function.name == name)
+      return ExitOk;
+    all += (all.empty() ? "" : ", ") + function.name;
+  }
+  return complain(ExitInputError,
+                  "no function '" + name + "'; the artifact has " + all);
+}
+
 int runArtifact(Loaded &loaded, Options &options) {
   std::string error;
   if (!openRuntime(options.artifact, error))
@@ -352,6 +363,8 @@ int runArtifact(Loaded &loaded, Options &options) {
     list(loaded.manifest());
     return ExitOk;
   }
+  if (int code = checkFunction(loaded.manifest(), options.function))
+    return code;
   runtime::chooseCudaLibraries(loaded.manifest());
   if (int code = joinRanks(loaded, options))
     return code;

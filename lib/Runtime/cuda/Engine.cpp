@@ -110,6 +110,9 @@ ckrt_status Engine::openDevice(int ordinal) {
   return CKRT_OK;
 }
 
+/// The least compute capability that `ckopt --sm` offers.
+static constexpr int kLeastCapability = 80;
+
 ckrt_status Engine::checkDevice() {
   const DeviceInfo &needs = manifest.device;
   auto capability = [](int sm) {
@@ -120,8 +123,11 @@ ckrt_status Engine::checkDevice() {
         CKRT_DEVICE_TOO_OLD,
         name() + " has compute capability " +
             capability(report.compute_capability) + ", the artifact needs " +
-            capability(needs.sm) + " or higher: compile with --sm=" +
-            std::to_string(report.compute_capability) + " if ckopt offers it");
+            capability(needs.sm) + " or higher" +
+            (report.compute_capability >= kLeastCapability
+                 ? ": compile with --sm=" + std::to_string(kLeastCapability)
+                 : ", and no code of ckopt runs on less than " +
+                       capability(kLeastCapability)));
   if (cuda.version < needs.minDriver)
     return fail(CKRT_DEVICE_TOO_OLD,
                 "the CUDA driver supports CUDA " + versionText(cuda.version) +

@@ -94,7 +94,7 @@ LogicalResult DeviceAttention::plan() {
                          : "";
   int64_t rows = AttentionTile::rows(desc());
   if (isGradient()) {
-    code.workspaceBytes = llvm::alignTo(4 * rows, 64);
+    code.workspaceBytes = 4 * rows;
     addLaunch(AttentionTile::dotBlocks(desc()), AttentionTile::kDotThreads,
               /*together=*/true, reason);
     addLaunch(AttentionTile::queryBlocks(desc()), TileProducts::kThreads,
