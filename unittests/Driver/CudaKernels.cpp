@@ -7,6 +7,7 @@
 #include "KernelJit.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 #include "ckopt/Reference/Interpreter.h"
 
 #include "gtest/gtest.h"
@@ -67,8 +68,11 @@ static Tensor makeArgument(func::FuncOp function, unsigned number) {
     return Tensor::splat(type, 3);
   if (is == roles::kLearningRate)
     return Tensor::splat(type, 0.01);
+  auto classes = function.getArgAttrOfType<IntegerAttr>(number, kClassesAttr);
   double low = -1, high = 1;
-  if (!isa<FloatType>(type.getElementType()))
+  if (classes) // kernels may take labels apart before they are read
+    low = 0, high = double(classes.getInt());
+  else if (!isa<FloatType>(type.getElementType()))
     low = 0, high = double(std::min<int64_t>(boundOf(value), 1000000));
   else if (is == roles::kOptimizerState) // second moments are not negative
     low = 0.01, high = 0.5;

@@ -54,6 +54,7 @@ struct Case {
   OptimizerSettings optimizer;
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
   std::string storage = "f32";
+  std::string chunks = "auto"; ///< --chunk-vocab
 };
 void PrintTo(const Case &param, std::ostream *os) { *os << param.name; }
 
@@ -101,6 +102,13 @@ std::vector<Case> cases() {
   round("resnet50_odd", runtime::ProductPrecision::BF16);
   round("gpt2_odd", runtime::ProductPrecision::BF16);
   round("gpt2_even", runtime::ProductPrecision::F16);
+  // A head in chunks of rows, whose weight's gradient grows by products.
+  for (auto precision :
+       {runtime::ProductPrecision::F32, runtime::ProductPrecision::TF32}) {
+    round("gpt2_odd", precision);
+    all.back().name += "_chunks";
+    all.back().chunks = "40";
+  }
   text.dropout = true;
   add("gpt2_dropout", text);
   // Tensors between products stored in bf16; the odd one of ResNet-50 has only
@@ -141,6 +149,7 @@ TEST_P(CudaKernels, GiveWhatTheCpuGives) {
   options.step.optimizer = param.optimizer;
   options.step.remat.search.effort = 0; // any plan will do
   options.step.precision = param.storage;
+  options.step.chunkVocab = param.chunks;
   Compilation compilation(std::move(options));
   check(compilation.import());
   check(compilation.plan());

@@ -57,18 +57,19 @@ inline Sizes sizesOf(const PrimitiveDesc &desc) {
   return {{x, y, w}};
 }
 
+/// Adds the product to c.
 inline void referenceMatMul(const MatMulDesc &m, const float *a, const float *b,
                             float *c) {
   for (int64_t i = 0; i < m.batch[0]; ++i)
     for (int64_t j = 0; j < m.batch[1]; ++j)
       for (int64_t r = 0; r < m.m; ++r)
         for (int64_t s = 0; s < m.n; ++s) {
-          float sum = 0;
+          float &sum =
+              c[i * m.cBatch[0] + j * m.cBatch[1] + r * m.cRow + s * m.cCol];
           for (int64_t k = 0; k < m.k; ++k)
             sum +=
                 a[i * m.aBatch[0] + j * m.aBatch[1] + r * m.aRow + k * m.aCol] *
                 b[i * m.bBatch[0] + j * m.bBatch[1] + k * m.bRow + s * m.bCol];
-          c[i * m.cBatch[0] + j * m.cBatch[1] + r * m.cRow + s * m.cCol] = sum;
         }
 }
 
@@ -130,7 +131,8 @@ inline void referenceConv(const PrimitiveDesc &desc, const float *first,
 
 inline int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// One call of the primitive: operands a and b, result c, 4 KiB of workspace.
+/// One call of the primitive: operands a and b, result c, a tensor like c that
+/// the product is added to, if it is, and 4 KiB of workspace.
 inline Manifest manifestOf(const PrimitiveDesc &desc) {
   Manifest m = deviceManifest();
   m.kernels.clear(), m.calls.clear();
@@ -144,17 +146,20 @@ inline Manifest manifestOf(const PrimitiveDesc &desc) {
   LaunchInfo launch;
   launch.primitive = 0;
   const TensorRole roles[] = {TensorRole::Input, TensorRole::Parameter,
-                              TensorRole::Output};
-  for (int i = 0; i < 3; ++i) {
-    int64_t count = sizes.elements[i];
+                              TensorRole::Output, TensorRole::Parameter};
+  for (int i = 0; i < 3 + desc.accumulate; ++i) {
+    int64_t count = sizes.elements[std::min(i, 2)];
     int64_t bytes = count * dtypeSize(desc.dtype);
     m.tensors.push_back(tensor(i == 0   ? "a"
                                : i == 1 ? "b"
-                                        : "c",
+                               : i == 2 ? "c"
+                                        : "addend",
                                roles[i], desc.dtype, {count}, at));
     launch.pointers.push_back({at, bytes});
     at += aligned(bytes);
   }
+  if (desc.accumulate)
+    std::swap(launch.pointers[2], launch.pointers[3]);
   launch.scratchOffset = call.workspaceOffset = at;
   call.workspaceBytes = 4096;
   m.arenaBytes = at + 4096;
@@ -192,17 +197,18 @@ protected:
     ASSERT_EQ(check(desc), "");
     inChild(libraries(), [&] {
       Sizes sizes = sizesOf(desc);
-      std::vector<float> values[3];
-      for (int i = 0; i < 3; ++i)
-        values[i].resize(static_cast<size_t>(sizes.elements[i]));
-      for (int i = 0; i < 2; ++i)
+      std::vector<float> values[4];
+      int tensors = 3 + desc.accumulate;
+      for (int i = 0; i < tensors; ++i)
+        values[i].resize(static_cast<size_t>(sizes.elements[std::min(i, 2)]));
+      for (int i : {0, 1, 3})
         for (size_t e = 0; e < values[i].size(); ++e)
           values[i][e] = static_cast<float>((e * 7 + i * 3) % 11) - 5;
       OnDevice on(manifestOf(desc));
       ASSERT_EQ(on.status, CKRT_OK) << lastError();
-      for (int i = 0; i < 3; ++i)
+      for (int i = 0; i < tensors; ++i)
         ASSERT_EQ(ckrt_tensor_write(on.session, i, values[i].data(), CKRT_F32,
-                                    sizes.elements[i]),
+                                    int64_t(values[i].size())),
                   CKRT_OK);
       ASSERT_EQ(ckrt_run(on.session, "step"), CKRT_OK) << lastError();
       std::vector<float> got(values[2].size());
@@ -210,6 +216,8 @@ protected:
                                  sizes.elements[2]),
                 CKRT_OK)
           << lastError();
+      if (desc.accumulate)
+        values[2] = values[3];
       if (desc.kind == PrimitiveKind::MatMul)
         referenceMatMul(desc.matmul, values[0].data(), values[1].data(),
                         values[2].data());

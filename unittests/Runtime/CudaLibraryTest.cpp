@@ -58,6 +58,25 @@ TEST_F(CudaLibrary, ProductsInBatches) {
             1);
 }
 
+// The addend lies elsewhere; it is read in the order of the result.
+TEST_F(CudaLibrary, ProductsThatAreAdded) {
+  for (DType dtype : {DType::F32, DType::F64, DType::BF16}) {
+    PrimitiveDesc desc = matmul(plain(5, 7, 3));
+    desc.dtype = dtype;
+    desc.accumulate = true;
+    EXPECT_EQ(cudaLibraryRefuses(desc), "");
+    expectEqual(desc);
+    desc.matmul.cRow = 1, desc.matmul.cCol = 5; // into a column-major result
+    expectEqual(desc);
+    MatMulDesc &d = desc.matmul = plain(2, 3, 4);
+    d.batch[0] = 2, d.batch[1] = 3; // two that do not fold
+    d.aBatch[0] = 8, d.aBatch[1] = 16, d.bBatch[0] = 36, d.cBatch[0] = 18;
+    d.bBatch[1] = 12, d.cBatch[1] = 6;
+    expectEqual(desc);
+    EXPECT_EQ(count("execute cublasLtMatmul"), 2);
+  }
+}
+
 // Matrices of halves are summed in f32, and their alignment counts two bytes an
 // element.
 TEST_F(CudaLibrary, ProductsOfOtherTypes) {

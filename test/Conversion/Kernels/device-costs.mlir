@@ -38,6 +38,18 @@ func.func private @long(%x: tensor<64x4096xf32>, %y: tensor<4096x64xf32>) -> ten
   %0 = ckopt.matmul %x, %y : (tensor<64x4096xf32>, tensor<4096x64xf32>) -> tensor<64x64xf32>
   return %0 : tensor<64x64xf32>
 }
+// A tensor that the product is added to is loaded by the tiles, too, beside operands of
+// short sums.
+// CHECK: @short{{.*}}ckopt.product_time = 1.04545
+// CHECK: @added{{.*}}ckopt.product_time = 3.13636
+func.func private @short(%x: tensor<2048x8xf32>, %y: tensor<8x2048xf32>) -> tensor<2048x2048xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.matmul %x, %y : (tensor<2048x8xf32>, tensor<8x2048xf32>) -> tensor<2048x2048xf32>
+  return %0 : tensor<2048x2048xf32>
+}
+func.func private @added(%x: tensor<2048x8xf32>, %y: tensor<8x2048xf32>, %z: tensor<2048x2048xf32>) -> tensor<2048x2048xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.matmul_add %x, %y, %z : (tensor<2048x8xf32>, tensor<8x2048xf32>, tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
+  return %0 : tensor<2048x2048xf32>
+}
 func.func @step(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>, %u: tensor<64x4096xf32>, %v: tensor<4096x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
   %0 = ckopt.kernel_call @one(%x, %y) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %1 = ckopt.kernel_call @long(%u, %v) : (tensor<64x4096xf32>, tensor<4096x64xf32>) -> tensor<64x64xf32>
