@@ -133,8 +133,9 @@ sed '$d' begun | sort >finished
 for line in open("killed/results.jsonl"): print(json.loads(line)["id"])' | sort >there.txt
 [ -z "$(comm -23 finished there.txt)" ] || { cat killed.log; fail "finished results are not in the file: $(comm -23 finished there.txt)"; }
 # What it had started ends with it.
-! pgrep -f "$work/$there/bin/ckopt-run" >/dev/null || sleep 1
-! pgrep -f "$work/$there/bin/ckopt-run" >/dev/null || fail "a process goes on after the visit was killed"
+goes_on() { readlink /proc/[0-9]*/exe | grep -q "^$work/$there/bin/ckopt-run"; }
+! goes_on || sleep 1
+! goes_on || fail "a process goes on after the visit was killed"
 # A line that was cut is no result; the others are not done again.
 printf '{"id": "golden/lenet/bf16", "sta' >>killed/results.jsonl
 visit killed 0 --part=A

@@ -56,7 +56,8 @@ def archive(folder, rates):
     step.mkdir(parents=True, exist_ok=True)
     known = {name: {"flops": work.get("matmul", 1.0), "bytes": work["bandwidth"], "what": "", "work": work,
                     "predicted_seconds": seconds(work, rates)} for name, (work, _) in KERNELS.items()}
-    (step / "work.json").write_text(json.dumps({"kernels": known, "rates": rates, "seconds": 1.0}))
+    (step / "work.json").write_text(json.dumps({"kernels": known, "rates": rates, "seconds": 1.0,
+                                               "device": "h200", "precision": "tf32"}))
     return folder
 
 
@@ -100,7 +101,9 @@ def main(folder):
     check("| +0 % | 100 % |" not in done.stdout, "predictions at wrong rates are right")
     has(done.stdout, "| tf32 | bandwidth | 2000 | 3000 | GB/s | 5 | %.2f |" % (1e3 * sum(
         calls * seconds(work, TRUE) for name, (work, calls) in KERNELS.items() if name.startswith("copy"))))
-    rates = json.loads((state / "rates-tf32.json").read_text())["rates"]
+    written = json.loads((state / "rates-tf32.json").read_text())
+    check(written["device"] == "h200" and written["precision"] == "tf32", written)
+    rates = written["rates"]
     check(sorted(rates) == ["bandwidth", "conv", "matmul", "overhead"], rates)
     for name, value in rates.items():
         check(abs(value / TRUE[name] - 1) < 1e-3, name, value, TRUE[name])

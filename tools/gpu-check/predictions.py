@@ -97,21 +97,21 @@ def fit(timed, start):
 
 
 def fitted_rates(results, archive):
-    """{precision: (rates to start from, fitted ones)}, of all networks that were
-    timed."""
-    timed, start = {}, {}
+    """{precision: (rates to start from, fitted ones, whose rates and precision
+    they start from)}, of all networks that were timed."""
+    timed, start, over = {}, {}, {}
     for _, precision, kernels, work in own(results, archive):
         if work.rates:
-            start[precision] = work.rates
+            start[precision], over[precision] = work.rates, work.over
             timed.setdefault(precision, []).extend(
                 (work.kernels[symbol]["work"], kernel) for symbol, kernel in kernels.items()
                 if symbol in work.kernels and kernel.seconds > 0)
-    return {precision: (start[precision], fit(found, start[precision])) for precision, found in timed.items() if found}
+    return {precision: (start[precision], fit(found, start[precision]), over[precision]) for precision, found in timed.items() if found}
 
 
 def rates_section(found):
     rows = []
-    for precision, (start, fitted) in found.items():
+    for precision, (start, fitted, _) in found.items():
         for rate, (value, count, seconds) in fitted.items():
             unit, scale = ("us", 1e6) if rate == "overhead" else ("GB/s", 1e-9) if rate == "bandwidth" else ("TFLOP/s", 1e-12)
             rows.append([precision, rate, "%.4g" % (start[rate] * scale), "%.4g" % (value * scale), unit, count, "%.2f" % (seconds * 1e3)])
@@ -125,11 +125,11 @@ def rates_section(found):
 
 def write_rates(state, found):
     """Writes rates-PRECISION.json, whole or not at all."""
-    for precision, (_, fitted) in found.items():
+    for precision, (_, fitted, over) in found.items():
         if not fitted:
             continue
         path = state / ("rates-%s.json" % precision)
         partial = path.with_name(path.name + ".tmp")
         rates = {rate: float("%.6g" % value) for rate, (value, _, _) in sorted(fitted.items())}
-        partial.write_text(json.dumps({"format": "ckopt-profile/1", "rates": rates}, indent=2) + "\n")
+        partial.write_text(json.dumps(dict(over, format="ckopt-profile/1", rates=rates), indent=2, sort_keys=True) + "\n")
         partial.replace(path)

@@ -125,8 +125,9 @@ class Checks:
             return found
 
         def torch():
-            done = self.visit.run([self.python(), "-c", "import torch; print(torch.__version__, torch.version.cuda, "
-                                   "torch.backends.cudnn.version(), 'yes' if torch.cuda.is_available() else 'no')"], self.environment_of_torch())
+            words = ("import torch; print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version(), "
+                     "'yes' if torch.cuda.is_available() else 'no')")
+            done = self.visit.run([self.python(), "-c", words], self.environment_of_torch())
             if done.code:
                 self.visit.log("failed/torch.txt", done.out + done.err)
                 return skipped("%s has no PyTorch (%s): nothing to compare step times with" %

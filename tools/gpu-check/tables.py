@@ -57,6 +57,8 @@ class Work:
         path = pathlib.Path(archive) / "steps" / name / "work.json" if archive else None
         known = json.loads(path.read_text()) if path and path.exists() else {}
         self.kernels, self.rates, self.seconds = known.get("kernels", {}), known.get("rates", {}), known.get("seconds")
+        # Over whose rates others are fitted, as files of rates say it.
+        self.over = {key: known[key] for key in ("device", "precision") if key in known}
 
     def flops(self, symbol):
         return self.kernels.get(symbol, {}).get("flops")
