@@ -162,6 +162,8 @@ static void addAttention(OpPassManager &passes, const StepOptions &options,
     return;
   passes.addNestedPass<func::FuncOp>(createFuseAttentionPass(attention));
   simplify(passes);
+  passes.addNestedPass<func::FuncOp>(createSampleOrderPass());
+  simplify(passes);
 }
 
 static void addFusion(OpPassManager &passes, const StepOptions &options,

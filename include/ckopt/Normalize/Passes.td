@@ -113,6 +113,17 @@ def FuseAttentionPass : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 
+def SampleOrderPass : Pass<"sample-order", "::mlir::func::FuncOp"> {
+  let summary = "Lets attention read samples as they lie, without transposes around its products";
+  let description = [{
+    Where the operands of `ckopt.attention` and its result are computed row by
+    row between transposes from [samples, tokens, columns] and back, as
+    exporters of PyTorch write its multi-head attention, these steps are made on
+    rows in the order of samples, and the transposes go.
+  }];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
   let summary = "Turns composite ops into reductions and elementwise ops";
   let description = [{

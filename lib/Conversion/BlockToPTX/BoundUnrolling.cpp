@@ -7,8 +7,10 @@
 // blocks of 32 becomes 392 loads, which a second pass over the same rows then
 // keeps, all at once, in registers that spill. Loops around others therefore
 // stay loops unless they are very short, and innermost ones of many iterations
-// get a fixed unroll count, large enough that latencies of loads overlap. LLVM
-// decides about all other loops.
+// get a fixed unroll count, large enough that latencies of loads overlap. A
+// loop whose emitter knows how many iterations registers suffice for says so
+// (ckopt.gpu.unroll): neither LLVM nor ptxas unrolls it further. LLVM decides
+// about all other loops.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -55,7 +57,8 @@ static int64_t unrollCount(scf::ForOp loop) {
 }
 
 static void bound(scf::ForOp loop) {
-  int64_t count = unrollCount(loop);
+  auto stated = loop->getAttrOfType<IntegerAttr>("ckopt.gpu.unroll");
+  int64_t count = stated ? stated.getInt() : unrollCount(loop);
   if (count == 0)
     return;
   Builder b(loop.getContext());

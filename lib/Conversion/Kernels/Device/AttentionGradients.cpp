@@ -118,14 +118,22 @@ void AttentionTile::copyNumbers(const Head &h, Value thread, Value row,
       nullptr);
 }
 
-void AttentionTile::forEachScore(TileProducts &tile, const Gradient &g,
-                                 Value thread,
-                                 function_ref<void(int64_t, Place, Place)> fn) {
+/// Rows are stored one by one, so that registers hold one.
+void AttentionTile::storeScores(
+    TileProducts &tile, const Gradient &g, Value thread,
+    function_ref<Value(int64_t, Value, Place, Place)> fn, bool reads) {
   SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false);
-  for (auto [r, row] : llvm::enumerate(tile.rowsOf(thread)))
+  for (auto [index, row] : llvm::enumerate(tile.rowsOf(thread))) {
+    int64_t r = int64_t(index);
+    SmallVector<Value> values(columns.size());
+    if (reads)
+      values = tile.readTile(thread, r);
     for (auto [c, column] : llvm::enumerate(columns))
-      fn(tile.sumAt(int64_t(r), int64_t(c)), {g.row, g.byKeys ? column : row},
-         {g.key, g.byKeys ? row : column});
+      values[c] = fn(tile.sumAt(r, int64_t(c)), values[c],
+                     {g.row, g.byKeys ? column : row},
+                     {g.key, g.byKeys ? row : column});
+    tile.storeTile(thread, r, values);
+  }
 }
 
 /// Returns number i of a query (copyNumbers).
@@ -137,9 +145,14 @@ static Value queryNumber(Emitter &e, Value numbers, Value query, int64_t i) {
 
 void AttentionTile::weighScores(TileProducts &tile, const Gradient &g,
                                 Value thread) {
-  SmallVector<Value> weights(TileProducts::kSums, Value());
-  forEachScore(tile, g, thread, [&](int64_t sum, Place query, Place key) {
-    Value s = score(g.head, query, key, tile.read(g.products, sum)).value;
+  Type i32 = e.b.getI32Type();
+  Value allOpen = e.constant(i32, int64_t(0));
+  auto weight = [&](int64_t sum, Value, Place query, Place key) {
+    auto [s, open] = score(g.head, query, key, tile.read(g.products, sum));
+    if (g.open)
+      allOpen =
+          e.ori(allOpen, e.select(open, e.constant(i32, int64_t(1) << sum),
+                                  e.constant(i32, int64_t(0))));
     s = e.sub(s, queryNumber(e, g.numbers, query.own, 0));
     s = e.sub(s, queryNumber(e, g.numbers, query.own, 1));
     Value p = emitExpNonPositive(e, s);
@@ -149,17 +162,17 @@ void AttentionTile::weighScores(TileProducts &tile, const Gradient &g,
       tile.write(g.probabilities, sum, e.select(keep, p, e.neg(p)));
       p = e.select(keep, p, number(0));
     }
-    weights[size_t(sum)] = p;
-  });
-  tile.storeTile(thread, weights);
+    return p;
+  };
+  storeScores(tile, g, thread, weight, /*reads=*/false);
+  if (g.open)
+    tile.write(g.open, 0, allOpen);
 }
 
 void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
                                    Value thread) {
-  SmallVector<Value> weights = tile.readTile(thread);
-  forEachScore(tile, g, thread, [&](int64_t sum, Place query, Place key) {
-    Value &weight = weights[size_t(sum)];
-    Value p = weight, grad = tile.read(g.products, sum);
+  auto gradient = [&](int64_t sum, Value p, Place query, Place) {
+    Value grad = tile.read(g.products, sum);
     if (a.hasDropout) {
       Value bits = tile.read(g.probabilities, sum);
       p = e.abs(bits);
@@ -167,15 +180,19 @@ void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
       grad = e.select(e.cmpi(arith::CmpIPredicate::sge, bits, e.like(bits, 0)),
                       e.mul(grad, number(keptFactor)), number(0));
     }
-    weight = e.mul(p, e.sub(grad, queryNumber(e, g.numbers, query.own, 2)));
+    Value weight =
+        e.mul(p, e.sub(grad, queryNumber(e, g.numbers, query.own, 2)));
     // A fill that is finite may have a probability; it has no gradient.
-    if (a.hasMask) {
-      Value open = score(g.head, query, key, number(0)).open;
+    if (g.open) {
+      Value bits = tile.read(g.open, 0);
+      bits = e.andi(bits, e.like(bits, int64_t(1) << sum));
+      Value open = e.cmpi(arith::CmpIPredicate::ne, bits, e.like(bits, 0));
       Value isNan = e.cmpf(arith::CmpFPredicate::UNO, p, p);
       weight = e.select(e.ori(open, isNan), weight, number(0));
     }
-  });
-  tile.storeTile(thread, weights);
+    return weight;
+  };
+  storeScores(tile, g, thread, gradient, /*reads=*/true);
 }
 
 static void clearSums(Emitter &e, TileProducts &tile, Value sums,
@@ -191,6 +208,8 @@ AttentionTile::Gradient AttentionTile::gradientOf(TileProducts &tile,
   g.products = tile.numbers(TileProducts::kSums);
   if (a.hasDropout)
     g.probabilities = tile.numbers(TileProducts::kSums);
+  if (a.hasMask)
+    g.open = e.privateBuffer(e.b.getI32Type(), TileProducts::kThreads, 1);
   g.numbers = e.sharedBuffer(e.b.getF32Type(), 4 * kTile);
   return g;
 }
@@ -208,7 +227,7 @@ static void follow(TileProducts::Steps &steps,
 void AttentionTile::emitQueryGradient(Value block) {
   int64_t tiles = llvm::divideCeil(a.queries, kTile);
   SmallVector<Value> at = split(e, block, {a.batch, a.heads, tiles});
-  TileProducts tile(e, form, in.q.element);
+  TileProducts tile(e, form, in.q.element, leastLanes(/*withGrad=*/true));
   Gradient own = gradientOf(tile, headOf(at[0], at[1]));
   own.row = e.mul(a.causal ? e.sub(e.index(tiles - 1), at[2]) : at[2],
                   e.index(kTile));
@@ -246,7 +265,7 @@ void AttentionTile::emitKeySums(Value block, bool hasKeys, bool hasValues) {
           rowTiles = llvm::divideCeil(a.queries, kTile),
           members = a.heads / a.keyHeads;
   SmallVector<Value> at = split(e, block, {a.batch, a.keyHeads, tiles});
-  TileProducts tile(e, form, in.q.element);
+  TileProducts tile(e, form, in.q.element, leastLanes(/*withGrad=*/true));
   Gradient own =
       gradientOf(tile, {at[0], e.mul(at[1], e.index(members)), at[1]});
   own.byKeys = true;

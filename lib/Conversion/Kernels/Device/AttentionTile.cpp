@@ -65,6 +65,16 @@ TensorRows AttentionTile::rowsOf(const Operand &x, const int64_t (&strides)[3],
       columns,    x.lanes(true, {columns, strides[0], strides[1], strides[2]})};
 }
 
+unsigned AttentionTile::leastLanes(bool withGrad) const {
+  auto lanes = [](const Operand &x, const int64_t (&s)[3], int64_t columns) {
+    return x.lanes(true, {columns, s[0], s[1], s[2]});
+  };
+  unsigned least =
+      std::min({lanes(in.q, a.q, a.depth), lanes(in.k, a.k, a.depth),
+                lanes(in.v, a.v, a.width)});
+  return withGrad ? std::min(least, lanes(in.grad, a.grad, a.width)) : least;
+}
+
 Value AttentionTile::rowNumber(const Head &h, Value row) {
   Value n = e.add(e.mul(h.batch, e.index(a.heads)), h.head);
   return e.add(e.mul(n, e.index(a.queries)), row);
@@ -100,33 +110,51 @@ Value AttentionTile::apart(Value x, Value from) {
   return arith::TruncIOp::create(e.b, e.b.getI32Type(), distance);
 }
 
+/// Returns what all places of a thread have in common, as i32, and the rest.
+static std::pair<Value, int64_t> divided(Emitter &e, Value own) {
+  int64_t rest = 0;
+  APInt number;
+  if (auto sum = own.getDefiningOp<arith::AddIOp>())
+    if (matchPattern(sum.getRhs(), m_ConstantInt(&number))) {
+      own = sum.getLhs();
+      rest = number.getSExtValue();
+    }
+  return {arith::TruncIOp::create(e.b, e.b.getI32Type(), own), rest};
+}
+
+/// Comparisons are of one number for all of a thread's elements with a constant
+/// for each.
 AttentionTile::Score AttentionTile::score(const Head &h, Place query, Place key,
                                           Value sum) {
-  Type i32 = e.b.getI32Type();
-  Value ownQuery = arith::TruncIOp::create(e.b, i32, query.own),
-        ownKey = arith::TruncIOp::create(e.b, i32, key.own);
+  auto [ownQuery, queryRest] = divided(e, query.own);
+  auto [ownKey, keyRest] = divided(e, key.own);
   Value exists;
-  if (a.keys % kTile)
-    exists = e.cmpi(arith::CmpIPredicate::slt, ownKey,
-                    apart(e.index(a.keys), key.start));
-  auto inside = [&] {
-    Value all = exists;
-    if (Value row = belowUnlessWhole(of(query), a.queries))
-      all = all ? e.andi(all, row) : row;
-    return all;
-  };
+  if (a.keys % kTile) {
+    Value behind = e.sub(apart(e.index(a.keys), key.start), ownKey);
+    exists = e.cmpi(arith::CmpIPredicate::sgt, behind, e.like(behind, keyRest));
+  }
+  // Of queries and keys that do not exist the last one's element is read, which
+  // nothing depends on: with an address for each of a thread's rows, not one
+  // for each element.
   auto offset = [&](const int64_t (&strides)[4]) {
-    return linear(e, {h.batch, h.head, of(query), of(key)},
-                  {strides[0], strides[1], strides[2], strides[3]});
+    auto within = [&](Place at, int64_t extent) {
+      return extent % kTile ? e.minimum(of(at), e.index(extent - 1)) : of(at);
+    };
+    Value row = linear(e, {h.batch, h.head, within(query, a.queries)},
+                       {strides[0], strides[1], strides[2]});
+    return e.add(row, e.mul(within(key, a.keys), e.index(strides[3])));
   };
   Value s = e.mul(sum, number(scale)), open;
   if (a.hasBias)
-    s = e.add(s, in.bias.load(e, offset(a.bias), 1, inside()));
-  if (a.causal)
-    open = e.cmpi(arith::CmpIPredicate::sle, e.sub(ownKey, ownQuery),
-                  apart(e.add(query.start, e.index(a.offset)), key.start));
+    s = e.add(s, in.bias.load(e, offset(a.bias), 1, /*inside=*/{}));
+  if (a.causal) {
+    Value last = apart(e.add(query.start, e.index(a.offset)), key.start);
+    last = e.add(e.sub(last, ownKey), ownQuery);
+    open = e.cmpi(arith::CmpIPredicate::sge, last,
+                  e.like(last, keyRest - queryRest));
+  }
   if (a.hasMask) {
-    Value mask = in.mask.load(e, offset(a.mask), 1, inside());
+    Value mask = in.mask.load(e, offset(a.mask), 1, /*inside=*/{});
     mask = e.cmpi(arith::CmpIPredicate::ne, mask, e.like(mask, 0));
     open = open ? e.andi(open, mask) : mask;
   }
@@ -167,6 +195,25 @@ struct AttentionTile::Forward {
   /// rows the greatest score and the sum of the thread's exponentials.
   Value scores, result, greatest, sum;
   Value parts; ///< shared: a number of each thread, by row
+  /// `sum` is shared, by thread: fused multiply-adds of wide heads need the
+  /// registers.
+  bool isSumShared = false;
+
+  Value sumAt(Emitter &e, TileProducts &tile, Value thread, int64_t r) const {
+    Value at = e.add(e.mul(thread, e.index(tile.rowsOfThread())), e.index(r));
+    return arith::IndexCastOp::create(e.b, e.b.getIndexType(), at);
+  }
+  Value readSum(Emitter &e, TileProducts &tile, Value thread, int64_t r) const {
+    if (!isSumShared)
+      return tile.read(sum, r);
+    return memref::LoadOp::create(e.b, sum, sumAt(e, tile, thread, r));
+  }
+  void writeSum(Emitter &e, TileProducts &tile, Value thread, int64_t r,
+                Value v) const {
+    if (!isSumShared)
+      return tile.write(sum, r, v);
+    memref::StoreOp::create(e.b, v, sum, sumAt(e, tile, thread, r));
+  }
 };
 
 /// Combines the numbers of all threads that have elements of a row.
@@ -216,7 +263,6 @@ void AttentionTile::scaleScores(TileProducts &tile, const Forward &f,
 void AttentionTile::weigh(TileProducts &tile, const Forward &f, Value thread,
                           Value key) {
   SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false);
-  SmallVector<Value> weights(TileProducts::kSums, Value());
   for (auto [index, row] : llvm::enumerate(tile.rowsOf(thread))) {
     int64_t r = int64_t(index);
     Value before = tile.read(f.greatest, r);
@@ -227,30 +273,33 @@ void AttentionTile::weigh(TileProducts &tile, const Forward &f, Value thread,
         e.select(e.cmpf(arith::CmpFPredicate::OEQ, greatest, number(kEmpty)),
                  number(0), greatest);
     Value factor = emitExpNonPositive(e, e.sub(before, base)), sum;
+    SmallVector<Value> weights;
     for (auto [c, column] : llvm::enumerate(columns)) {
       int64_t at = tile.sumAt(r, int64_t(c));
       Value p = emitExpNonPositive(e, e.sub(tile.read(f.scores, at), base));
       sum = sum ? e.add(sum, p) : p;
       if (a.hasDropout)
         p = e.select(keeps(f.head, {f.row, row}, {key, column}), p, number(0));
-      weights[size_t(at)] = p;
+      weights.push_back(p);
     }
+    tile.storeTile(thread, r, weights);
     tile.write(f.greatest, r, greatest);
-    tile.write(f.sum, r, e.fma(tile.read(f.sum, r), factor, sum));
+    f.writeSum(e, tile, thread, r,
+               e.fma(f.readSum(e, tile, thread, r), factor, sum));
     for (int64_t first = 0; first < a.width; first += kTile)
       for (int64_t c = 0; c < tile.columnsOfThread(); ++c) {
         int64_t at = first / kTile * TileProducts::kSums + tile.sumAt(r, c);
         tile.write(f.result, at, e.mul(tile.read(f.result, at), factor));
       }
   }
-  tile.storeTile(thread, weights);
 }
 
 /// Divides rows by their sums, and stores lse with what rounding took from it.
 void AttentionTile::finish(TileProducts &tile, const Forward &f) {
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
     for (auto [r, row] : llvm::enumerate(tile.rowsOf(thread)))
-      storePart(e, tile, f.parts, thread, row, tile.read(f.sum, int64_t(r)));
+      storePart(e, tile, f.parts, thread, row,
+                f.readSum(e, tile, thread, int64_t(r)));
   });
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
     SmallVector<Value> factors;
@@ -296,7 +345,7 @@ void AttentionTile::finish(TileProducts &tile, const Forward &f) {
 void AttentionTile::emitForward(Value block) {
   int64_t tiles = llvm::divideCeil(a.queries, kTile);
   SmallVector<Value> at = split(e, block, {a.batch, a.heads, tiles});
-  TileProducts tile(e, form, in.q.element);
+  TileProducts tile(e, form, in.q.element, leastLanes(/*withGrad=*/false));
   Forward f;
   f.head = headOf(at[0], at[1]);
   // Blocks that read the most keys begin first.
@@ -305,14 +354,18 @@ void AttentionTile::emitForward(Value block) {
   f.scores = tile.numbers(TileProducts::kSums);
   f.result = tile.numbers(TileProducts::sumsOfResult(a.width));
   f.greatest = tile.numbers(tile.rowsOfThread());
-  f.sum = tile.numbers(tile.rowsOfThread());
+  f.isSumShared = !tile.onTensorCores() && a.width > kTile;
+  f.sum = f.isSumShared
+              ? e.sharedBuffer(e.b.getF32Type(),
+                               TileProducts::kThreads * tile.rowsOfThread())
+              : tile.numbers(tile.rowsOfThread());
   f.parts = e.sharedBuffer(e.b.getF32Type(), kTile * tile.partsOfRow());
-  e.forThreads(TileProducts::kThreads, [&](Value) {
+  e.forThreads(TileProducts::kThreads, [&](Value thread) {
     for (int64_t i = 0; i < TileProducts::sumsOfResult(a.width); ++i)
       tile.write(f.result, i, number(0));
     for (int64_t r = 0; r < tile.rowsOfThread(); ++r) {
       tile.write(f.greatest, r, number(kEmpty));
-      tile.write(f.sum, r, number(0));
+      f.writeSum(e, tile, thread, r, number(0));
     }
   });
   TensorRows q = queriesOf(f.head, in.q, a.q, a.depth),

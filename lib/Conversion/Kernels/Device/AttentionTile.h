@@ -104,7 +104,8 @@ private:
     bool byKeys = false; ///< rows of the tile are keys
     Value products;      ///< private: of a tile
     Value probabilities; ///< private, with a dropout alone
-    Value numbers;       ///< shared: of queries
+    Value open; ///< private, with a mask alone: a bit for each score it allows
+    Value numbers; ///< shared: of queries
   };
   struct Forward;
 
@@ -119,6 +120,8 @@ private:
                     const int64_t (&strides)[3], int64_t columns) {
     return rowsOf(x, strides, h.batch, h.keyHead, a.keys, columns);
   }
+  /// Returns how many elements one access may take of all that is multiplied.
+  unsigned leastLanes(bool withGrad) const;
   Value rowNumber(const Head &h, Value row);
   /// Returns whether queries before the first key exist, which have NaN for all
   /// keys, so that no block is left out.
@@ -140,10 +143,13 @@ private:
   Gradient gradientOf(TileProducts &tile, const Head &h);
   void emitKeySums(Value block, bool ofKeys, bool ofValues);
   Value emitDot(Value item, Value first, int64_t threads);
-  /// Calls `fn` with each of a thread's elements of a tile of scores.
-  void forEachScore(
-      TileProducts &tile, const Gradient &g, Value thread,
-      llvm::function_ref<void(int64_t sum, Place query, Place key)> fn);
+  /// Stores what `fn` makes of each of a thread's elements of the tile, given
+  /// what was there if `reads`.
+  void storeScores(TileProducts &tile, const Gradient &g, Value thread,
+                   llvm::function_ref<Value(int64_t sum, Value before,
+                                            Place query, Place key)>
+                       fn,
+                   bool reads);
   /// Makes probabilities, the tile, of products of queries and keys.
   void weighScores(TileProducts &tile, const Gradient &g, Value thread);
   /// Makes gradients of scores, without the scale, of the tile and of products

@@ -18,11 +18,16 @@ static Value place(Emitter &e, Value v) {
   return arith::IndexCastOp::create(e.b, e.b.getIndexType(), v);
 }
 
-TileProducts::TileProducts(Emitter &e, OperandForm form, Type element)
-    : e(e), form(form), element(element) {
+TileProducts::TileProducts(Emitter &e, OperandForm form, Type element,
+                           unsigned lanes)
+    : e(e), form(form), element(element),
+      isAsync(lanes * element.getIntOrFloatBitWidth() >= 32),
+      isCopied(isAsync && element == form.type) {
   slices = e.sharedBuffer(form.type, 2 * bufferElements());
   tile = e.sharedBuffer(form.type, kTile * tilePitch());
-  for (int i = 0; i < 2; ++i)
+  if (isAsync && !isCopied)
+    raw = e.sharedBuffer(element, 2 * kTile * depth());
+  for (int i = 0; !isAsync && i < 2; ++i)
     staged.push_back(
         e.privateBuffer(element, kThreads, kTile * depth() / kThreads));
 }
@@ -90,38 +95,31 @@ SmallVector<Value> TileProducts::columnsOf(Value thread, bool ofResult) {
   return columns;
 }
 
-void TileProducts::storeTile(Value thread, ArrayRef<Value> values) {
+void TileProducts::storeTile(Value thread, int64_t r, ArrayRef<Value> values) {
   SmallVector<Value> columns = columnsOf(thread, /*ofResult=*/false);
   int64_t together = onTensorCores() ? 2 : 1; // neighbours
-  for (auto [r, row] : llvm::enumerate(rowsOf(thread)))
-    for (int64_t c = 0; c < columnsOfThread(); c += together) {
-      Value at = e.add(e.mul(row, e.index(tilePitch())), columns[c]);
-      Value v = values[sumAt(int64_t(r), c)];
-      if (together == 1) {
-        memref::StoreOp::create(e.b, formed(e, v, form), tile, place(e, at));
-        continue;
-      }
-      Value pair = vector::FromElementsOp::create(
-          e.b, VectorType::get({2}, v.getType()),
-          ValueRange{v, values[sumAt(int64_t(r), c + 1)]});
-      vector::StoreOp::create(e.b, formed(e, pair, form), tile, place(e, at));
-    }
+  Value start = e.mul(rowsOf(thread)[size_t(r)], e.index(tilePitch()));
+  for (int64_t c = 0; c < columnsOfThread(); c += together) {
+    Value at = place(e, e.add(start, columns[size_t(c)]));
+    Value some = vector::FromElementsOp::create(
+        e.b, VectorType::get({together}, e.b.getF32Type()),
+        values.slice(size_t(c), size_t(together)));
+    vector::StoreOp::create(e.b, formed(e, some, form), tile, at);
+  }
 }
 
-SmallVector<Value> TileProducts::readTile(Value thread) {
-  SmallVector<Value> columns = columnsOf(thread, /*ofResult=*/false);
-  SmallVector<Value> values(kSums, Value());
+SmallVector<Value> TileProducts::readTile(Value thread, int64_t r) {
+  SmallVector<Value> columns = columnsOf(thread, /*ofResult=*/false), values;
   int64_t together = onTensorCores() ? 2 : 1; // neighbours
-  for (auto [r, row] : llvm::enumerate(rowsOf(thread)))
-    for (int64_t c = 0; c < columnsOfThread(); c += together) {
-      Value at = e.add(e.mul(row, e.index(tilePitch())), columns[c]);
-      Value some = vector::LoadOp::create(
-          e.b, VectorType::get({together}, form.type), tile, place(e, at));
-      some = formed(e, some, {e.b.getF32Type()});
-      for (int64_t i = 0; i < together; ++i)
-        values[size_t(sumAt(int64_t(r), c + i))] =
-            vector::ExtractOp::create(e.b, some, i);
-    }
+  Value start = e.mul(rowsOf(thread)[size_t(r)], e.index(tilePitch()));
+  for (int64_t c = 0; c < columnsOfThread(); c += together) {
+    Value some = vector::LoadOp::create(
+        e.b, VectorType::get({together}, form.type), tile,
+        place(e, e.add(start, columns[size_t(c)])));
+    some = formed(e, some, {e.b.getF32Type()});
+    for (int64_t i = 0; i < together; ++i)
+      values.push_back(vector::ExtractOp::create(e.b, some, i));
+  }
   return values;
 }
 
@@ -178,65 +176,111 @@ void TileProducts::forEachVector(Value thread, const Slice &s,
   }
 }
 
-void TileProducts::load(Value thread, const Step &step) {
-  for (auto [s, staged] : llvm::zip(step.slices, staged))
-    forEachVector(thread, s, [&](Value row, Value column, int64_t number) {
-      int64_t width = s.isAcross ? kTile : depth();
-      row = e.add(s.row, row);
-      column = plus(column, s.column);
-      Value inside;
-      auto require = [&](Value x, int64_t limit) {
-        Value below = e.cmpi(arith::CmpIPredicate::slt, x, e.index(limit));
-        inside = inside ? e.andi(inside, below) : below;
-      };
-      if (s.from.rows % kTile)
-        require(row, s.from.rows);
-      if (s.column + width > s.from.columns)
-        require(column, s.from.columns);
-      Value loaded = s.from.operand.load(e, s.from.at(e, row, column),
-                                         s.from.lanes, inside);
-      Value to[] = {e.threadIndex(),
-                    arith::ConstantIndexOp::create(e.b, number)};
-      if (s.from.lanes == 1)
-        memref::StoreOp::create(e.b, loaded, staged, to);
-      else
-        vector::StoreOp::create(e.b, loaded, staged, to);
-    });
+Place TileProducts::from(const Slice &s, Value row, Value column) {
+  int64_t width = s.isAcross ? kTile : depth();
+  row = e.add(s.row, row);
+  column = plus(column, s.column);
+  Value inside;
+  auto require = [&](Value x, int64_t limit) {
+    Value below = e.cmpi(arith::CmpIPredicate::slt, x, e.index(limit));
+    inside = inside ? e.andi(inside, below) : below;
+  };
+  if (s.from.rows % kTile)
+    require(row, s.from.rows);
+  if (s.column + width > s.from.columns)
+    require(column, s.from.columns);
+  return s.from.operand.place(e, s.from.at(e, row, column), inside);
 }
 
-void TileProducts::copy(Value thread, const Step &step, Value buffer) {
-  for (auto [s, staged] : llvm::zip(step.slices, staged))
+Value TileProducts::to(const Slice &s, Value row, Value column, Value buffer) {
+  if (turns(s))
+    std::swap(row, column);
+  int64_t pitch = s.isAcross ? acrossPitch() : depthPitch();
+  return e.add(e.add(plus(buffer, s.place), column),
+               e.mul(row, e.index(pitch)));
+}
+
+/// Returns where a vector waits to be rounded: those of neighbouring threads
+/// beside each other.
+Value TileProducts::rawPlace(Value thread, const Slice &s, size_t slice,
+                             int64_t number) {
+  Value at = e.mul(thread, e.index(s.from.lanes));
+  return place(e,
+               plus(at, number * kThreads + int64_t(slice) * kTile * depth()));
+}
+
+void TileProducts::begin(Value thread, const Step &step, Value buffer) {
+  for (auto [index, s] : llvm::enumerate(step.slices))
+    forEachVector(thread, s, [&](Value row, Value column, int64_t number) {
+      Place found = from(s, row, column);
+      if (isAsync) {
+        if (!found.inside)
+          found.inside = arith::ConstantIntOp::create(e.b, 1, 1);
+        Value at = isCopied ? place(e, to(s, row, column, buffer))
+                            : rawPlace(thread, s, index, number);
+        block::CopyAsyncOp::create(e.b, isCopied ? slices : raw, at,
+                                   found.address, found.inside, s.from.lanes);
+        ++(s.from.lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
+        return;
+      }
+      Value loaded = found.load(e, element, s.from.lanes);
+      Value at[] = {e.threadIndex(),
+                    arith::ConstantIndexOp::create(e.b, number)};
+      if (s.from.lanes == 1)
+        memref::StoreOp::create(e.b, loaded, staged[index], at);
+      else
+        vector::StoreOp::create(e.b, loaded, staged[index], at);
+    });
+  if (isAsync && !step.slices.empty())
+    block::CommitCopiesOp::create(e.b);
+}
+
+/// A thread rounds what it copied itself, so that no other one has to wait.
+void TileProducts::end(Value thread, const Step &step, Value buffer) {
+  if (isAsync && !step.slices.empty())
+    block::WaitCopiesOp::create(e.b, 0);
+  if (isCopied && !form.tf32)
+    return;
+  for (auto [index, s] : llvm::enumerate(step.slices))
     forEachVector(thread, s, [&](Value row, Value column, int64_t number) {
       int64_t lanes = s.from.lanes;
-      Value from[] = {e.threadIndex(),
-                      arith::ConstantIndexOp::create(e.b, number)};
-      Value v = lanes == 1
-                    ? memref::LoadOp::create(e.b, staged, from).getResult()
-                    : vector::LoadOp::create(
-                          e.b, VectorType::get({lanes}, element), staged, from);
+      VectorType type = VectorType::get({lanes}, element);
+      Value at = to(s, row, column, buffer), v;
+      if (isCopied)
+        v = vector::LoadOp::create(e.b, type, slices, place(e, at));
+      else if (isAsync)
+        v = vector::LoadOp::create(e.b, type, raw,
+                                   rawPlace(thread, s, index, number));
+      else
+        v = vector::LoadOp::create(
+            e.b, type, staged[index],
+            {e.threadIndex(),
+             arith::ConstantIndexOp::create(e.b, number).getResult()});
       v = formed(e, v, form);
-      // Halves lie along what is summed over.
-      bool turns = s.isAcross && isHalf();
-      if (turns)
-        std::swap(row, column);
-      int64_t pitch = s.isAcross ? acrossPitch() : depthPitch();
-      Value at = e.add(e.add(plus(buffer, s.place), column),
-                       e.mul(row, e.index(pitch)));
-      if (lanes == 1) {
-        memref::StoreOp::create(e.b, v, slices, place(e, at));
-      } else if (!turns) {
+      if (!turns(s)) {
         vector::StoreOp::create(e.b, v, slices, place(e, at));
-      } else {
-        for (int64_t i = 0; i < lanes; ++i)
-          memref::StoreOp::create(e.b, vector::ExtractOp::create(e.b, v, i),
-                                  slices, place(e, plus(at, i * pitch)));
+        return;
       }
+      for (int64_t i = 0; i < lanes; ++i)
+        memref::StoreOp::create(e.b, vector::ExtractOp::create(e.b, v, i),
+                                slices, place(e, plus(at, i * acrossPitch())));
     });
 }
 
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
+
+/// Emits the loop over a slice, which stays one: where it is unrolled, factors
+/// that are loaded ahead take registers that sums need.
+SmallVector<Value> TileProducts::overSlice(int64_t step, ArrayRef<Value> sums,
+                                           Emitter::LoopBody body) {
+  SmallVector<Value> all =
+      e.forLoop(e.index(0), e.index(depth()), step, sums, body);
+  all.front().getDefiningOp()->setAttr("ckopt.gpu.unroll",
+                                       e.b.getI64IntegerAttr(1));
+  return all;
+}
 
 SmallVector<Value> TileProducts::multiplyByThreads(Value thread,
                                                    const Factor &x,
@@ -251,38 +295,34 @@ SmallVector<Value> TileProducts::multiplyByThreads(Value thread,
     return vector::LoadOp::create(e.b, VectorType::get({count}, form.type),
                                   from.buffer, place(e, at));
   };
-  return e.forLoop(
-      e.index(0), e.index(depth()), kTogether, sums,
-      [&](Value k, ValueRange before) {
-        SmallVector<Value> a, b;
-        for (Value row : rows)
-          a.push_back(
-              read(x, e.add(e.add(x.start, k), e.mul(row, e.index(x.line))),
-                   kTogether));
-        if (y.step == 1)
-          for (Value column : columns)
-            b.push_back(read(
-                y, e.add(e.add(y.start, k), e.mul(column, e.index(y.line))),
-                kTogether));
-        else
-          for (int64_t i = 0; i < kTogether; ++i)
-            b.push_back(read(y,
-                             e.add(e.add(y.start, columns.front()),
-                                   e.mul(plus(k, i), e.index(y.step))),
-                             4));
-        SmallVector<Value> next(before);
-        for (int64_t i = 0; i < kTogether; ++i)
-          for (int64_t r = 0; r < 4; ++r)
-            for (int64_t c = 0; c < 4; ++c) {
-              Value left = vector::ExtractOp::create(e.b, a[r], i);
-              Value right = y.step == 1
-                                ? vector::ExtractOp::create(e.b, b[c], i)
-                                : vector::ExtractOp::create(e.b, b[i], c);
-              Value &sum = next[sumAt(r, c)];
-              sum = e.fma(left, right, sum);
-            }
-        return next;
-      });
+  return overSlice(kTogether, sums, [&](Value k, ValueRange before) {
+    SmallVector<Value> a, b;
+    for (Value row : rows)
+      a.push_back(read(x, e.add(e.add(x.start, k), e.mul(row, e.index(x.line))),
+                       kTogether));
+    if (y.step == 1)
+      for (Value column : columns)
+        b.push_back(
+            read(y, e.add(e.add(y.start, k), e.mul(column, e.index(y.line))),
+                 kTogether));
+    else
+      for (int64_t i = 0; i < kTogether; ++i)
+        b.push_back(read(y,
+                         e.add(e.add(y.start, columns.front()),
+                               e.mul(plus(k, i), e.index(y.step))),
+                         4));
+    SmallVector<Value> next(before);
+    for (int64_t i = 0; i < kTogether; ++i)
+      for (int64_t r = 0; r < 4; ++r)
+        for (int64_t c = 0; c < 4; ++c) {
+          Value left = vector::ExtractOp::create(e.b, a[r], i);
+          Value right = y.step == 1 ? vector::ExtractOp::create(e.b, b[c], i)
+                                    : vector::ExtractOp::create(e.b, b[i], c);
+          Value &sum = next[sumAt(r, c)];
+          sum = e.fma(left, right, sum);
+        }
+    return next;
+  });
 }
 
 SmallVector<Value> TileProducts::multiplyByWarps(Value thread, const Factor &x,
@@ -292,25 +332,22 @@ SmallVector<Value> TileProducts::multiplyByWarps(Value thread, const Factor &x,
   Value row = e.mul(quotient(warp, 2), e.index(kWarpRows)),
         column = e.mul(remainder(warp, 2), e.index(kWarpColumns));
   SmallVector<Type> fourSums(4, e.b.getF32Type());
-  return e.forLoop(
-      e.index(0), e.index(depth()), form.tf32 ? 8 : 16, sums,
-      [&](Value k, ValueRange before) {
-        SmallVector<Value> next;
-        auto at = [&](const Factor &from, Value line) {
-          return place(e,
-                       e.add(from.start, e.add(e.mul(line, e.index(from.line)),
-                                               e.mul(k, e.index(from.step)))));
-        };
-        for (int64_t j = 0; j < kWarpColumns / kMmaColumns; ++j) {
-          ValueRange c = before.slice(next.size(), 4);
-          auto mma = block::MmaOp::create(
-              e.b, fourSums, e.threadIndex(), x.buffer, at(x, row), x.line,
-              x.step, y.buffer, at(y, plus(column, j * kMmaColumns)), y.line,
-              y.step, c[0], c[1], c[2], c[3]);
-          llvm::append_range(next, mma->getResults());
-        }
-        return next;
-      });
+  return overSlice(form.tf32 ? 8 : 16, sums, [&](Value k, ValueRange before) {
+    SmallVector<Value> next;
+    auto at = [&](const Factor &from, Value line) {
+      return place(e, e.add(from.start, e.add(e.mul(line, e.index(from.line)),
+                                              e.mul(k, e.index(from.step)))));
+    };
+    for (int64_t j = 0; j < kWarpColumns / kMmaColumns; ++j) {
+      ValueRange c = before.slice(next.size(), 4);
+      auto mma = block::MmaOp::create(e.b, fourSums, e.threadIndex(), x.buffer,
+                                      at(x, row), x.line, x.step, y.buffer,
+                                      at(y, plus(column, j * kMmaColumns)),
+                                      y.line, y.step, c[0], c[1], c[2], c[3]);
+      llvm::append_range(next, mma->getResults());
+    }
+    return next;
+  });
 }
 
 void TileProducts::multiply(Value thread, Factor x, Factor y, Value sums,
@@ -340,8 +377,8 @@ void TileProducts::addScores(Steps &steps, const TensorRows &x, Value xRow,
 
 void TileProducts::addResults(Steps &steps, const TensorRows &z, Value row,
                               Value sums) {
-  int64_t line = isHalf() ? acrossPitch() : 1,
-          step = isHalf() ? 1 : acrossPitch();
+  bool turns = isHalf() && !isAsync;
+  int64_t line = turns ? acrossPitch() : 1, step = turns ? 1 : acrossPitch();
   for (int64_t column = 0; column < z.columns; column += kTile)
     for (int64_t from = 0; from < kTile; from += depth())
       steps.push_back({{{z, plus(row, from), column, /*isAcross=*/true, 0}},
@@ -369,8 +406,8 @@ void TileProducts::run(Value count, function_ref<Steps(Value)> stepsOf) {
   };
   Value first = bufferOf(e.index(0), 0);
   e.forThreads(kThreads, [&](Value thread) {
-    load(thread, start.front());
-    copy(thread, start.front(), first);
+    begin(thread, start.front(), first);
+    end(thread, start.front(), first);
   });
   e.forLoop(e.index(0), count, 1, {}, [&](Value iteration, ValueRange) {
     Steps steps = stepsOf(iteration);
@@ -384,9 +421,9 @@ void TileProducts::run(Value count, function_ref<Steps(Value)> stepsOf) {
       fill += !step.slices.empty();
       Value other = bufferOf(iteration, fill);
       e.forThreads(kThreads, [&](Value thread) {
-        load(thread, next);
+        begin(thread, next, other);
         step.body(thread, buffer);
-        copy(thread, next, other);
+        end(thread, next, other);
       });
     }
     return SmallVector<Value>();

@@ -10,8 +10,10 @@
 // Method: a block of 256 threads works on 64 x 64 elements. The work is a list
 // of steps, one barrier interval each, repeated for each block of columns. A
 // step multiplies what lies in one of two shared buffers, while the slices of
-// the next step are loaded into registers; these are stored to the other buffer
-// at its end. Two kinds of products:
+// the next step are copied asynchronously, past registers; at its end each
+// thread rounds what it copied, if that is rounded, and puts it into the other
+// buffer. Elements of 2 bytes without neighbours are loaded into registers. Two
+// kinds of products:
 //
 //   x y^T    of 64 rows each, whose columns (depth) are summed in slices: the
 //            tile of scores. Sums stay with threads.
@@ -48,9 +50,9 @@ class TileProducts {
 public:
   static constexpr int64_t kThreads = 256, kTile = 64;
 
-  /// Makes the shared buffers. Operands are multiplied in `form` and have the
-  /// type `element` in memory.
-  TileProducts(Emitter &e, OperandForm form, Type element);
+  /// Makes the shared buffers. Operands are multiplied in `form`, have the type
+  /// `element` in memory, and one access takes `lanes` of them at least.
+  TileProducts(Emitter &e, OperandForm form, Type element, unsigned lanes);
 
   //===--- Steps ----------------------------------------------------------===//
   /// A part of a tensor's rows on its way to a place in a shared buffer.
@@ -110,11 +112,11 @@ public:
   Value numbers(int64_t count) {
     return e.privateBuffer(e.b.getF32Type(), kThreads, count);
   }
-  /// Stores the thread's elements of the tile that addResults multiplies:
-  /// element (r, c) is values[sumAt(r, c)].
-  void storeTile(Value thread, ArrayRef<Value> values);
+  /// Stores the thread's elements of the tile that addResults multiplies, in
+  /// its r-th row, by column.
+  void storeTile(Value thread, int64_t r, ArrayRef<Value> values);
   /// Reads them again, as f32.
-  SmallVector<Value> readTile(Value thread);
+  SmallVector<Value> readTile(Value thread, int64_t r);
   /// Stores sums of addResults, times a number for each of the thread's rows,
   /// to the 64 rows of `to` from `row` on.
   void storeResults(Value thread, const TensorRows &to, Value row, Value sums,
@@ -124,11 +126,19 @@ private:
   bool isHalf() const { return !form.type.isF32(); }
   /// The depth of a slice, and how it and the tile lie in shared memory:
   /// elements between rows, padded so that threads that read at the same time
-  /// use different banks.
+  /// use different banks, and that ldmatrix may read what lies along k.
   int64_t depth() const { return isHalf() ? 32 : 16; }
-  int64_t depthPitch() const { return depth() + (onTensorCores() ? 8 : 4); }
-  int64_t tilePitch() const { return kTile + (onTensorCores() ? 8 : 4); }
-  int64_t acrossPitch() const { return isHalf() ? depthPitch() : kTile + 4; }
+  int64_t depthPitch() const { return depth() + (isHalf() ? 8 : 4); }
+  int64_t tilePitch() const { return kTile + (isHalf() ? 8 : 4); }
+  int64_t acrossPitch() const {
+    if (isHalf() && !isAsync)
+      return depthPitch();
+    return kTile + (onTensorCores() ? 8 : 4);
+  }
+  /// Halves that pass through registers lie along what is summed over.
+  bool turns(const Slice &s) const {
+    return s.isAcross && isHalf() && !isAsync;
+  }
   int64_t bufferElements() const { return 2 * kTile * depthPitch(); }
 
   /// The factors of a product in shared memory: element (i, k) of the first one
@@ -137,8 +147,14 @@ private:
     Value buffer, start;
     int64_t line, step;
   };
-  void load(Value thread, const Step &step);
-  void copy(Value thread, const Step &step, Value buffer);
+  /// The place in memory of a slice's element, and the one in shared memory.
+  Place from(const Slice &s, Value row, Value column);
+  Value to(const Slice &s, Value row, Value column, Value buffer);
+  /// Begins to move a thread's part of a step's slices to a buffer, and makes
+  /// sure that it is there.
+  void begin(Value thread, const Step &step, Value buffer);
+  void end(Value thread, const Step &step, Value buffer);
+  Value rawPlace(Value thread, const Slice &s, size_t slice, int64_t number);
   void forEachVector(
       Value thread, const Slice &slice,
       llvm::function_ref<void(Value row, Value column, int64_t staged)> fn);
@@ -148,6 +164,8 @@ private:
                                        const Factor &y, ArrayRef<Value> sums);
   SmallVector<Value> multiplyByWarps(Value thread, const Factor &x,
                                      const Factor &y, ArrayRef<Value> sums);
+  SmallVector<Value> overSlice(int64_t step, ArrayRef<Value> sums,
+                               Emitter::LoopBody body);
   Value quotient(Value x, int64_t by);
   Value remainder(Value x, int64_t by);
   Value plus(Value x, int64_t by) { return e.add(x, e.index(by)); }
@@ -155,7 +173,10 @@ private:
   Emitter &e;
   OperandForm form;
   Type element;
-  Value slices, tile; ///< shared: two buffers of slices; the tile
+  /// Copies are asynchronous, and made to where they are multiplied.
+  bool isAsync, isCopied;
+  /// Shared: two buffers of slices; the tile; copies that are to be rounded.
+  Value slices, tile, raw;
   SmallVector<Value> staged;
 };
 
