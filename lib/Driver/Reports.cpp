@@ -80,6 +80,8 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   for (const auto &[precision, share] : productShares(summary))
     time.addRow({"products by " + precision, formatPercent(share, 1)});
   time.addRow({"predicted step", formatSeconds(plan.seconds)});
+  if (plan.costModel != "analytic")
+    time.addRow({"costs", plan.costModel});
   if (plan.communication > 0)
     time.addRow({"communication that no kernel hides",
                  formatSeconds(plan.exposed) + " of " +

@@ -6,7 +6,9 @@
 // body, after simplification, stays below a threshold: a sum over 392 rows in
 // blocks of 32 becomes 392 loads, which a second pass over the same rows then
 // keeps, all at once, in registers that spill. Loops around others therefore
-// stay loops unless they are very short, and innermost ones of many iterations
+// stay loops unless they are very short and without barriers, since ptxas reads
+// shared memory for as many products as it sees at once (250 registers for
+// three slices of 16), and innermost ones of many iterations
 // get a fixed unroll count, large enough that latencies of loads overlap. A
 // loop whose emitter knows how many iterations registers suffice for says so
 // (ckopt.gpu.unroll): neither LLVM nor ptxas unrolls it further. LLVM decides
@@ -42,12 +44,18 @@ static std::optional<int64_t> sizeOfInnermost(scf::ForOp loop) {
   return nested.wasInterrupted() ? std::nullopt : std::optional(size);
 }
 
+static bool hasBarrier(scf::ForOp loop) {
+  return loop.getBody()
+      ->walk([](gpu::BarrierOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 /// Returns the unroll count; 0 if LLVM should decide.
 static int64_t unrollCount(scf::ForOp loop) {
   std::optional<APInt> trips = loop.getStaticTripCount();
   std::optional<int64_t> size = sizeOfInnermost(loop);
   if (!size)
-    return trips && trips->ule(kShortAround) ? 0 : 1;
+    return trips && trips->ule(kShortAround) && !hasBarrier(loop) ? 0 : 1;
   if (!trips || trips->ule(kShort))
     return 0;
   int64_t count = kMost;
