@@ -198,7 +198,8 @@ std::string CostUse::describe() const {
       text += (text.empty() ? "" : ", ") + name.str() + ": " +
               std::to_string(count) + (count == 1 ? " op" : " ops");
   };
-  if (!attribute && !callback && !profile && !interface && !guess)
+  if (!attribute && !callback && !profile && !interface && !guess &&
+      unused.empty())
     return "analytic";
   add("attribute", attribute);
   add("callback", callback);
@@ -206,6 +207,11 @@ std::string CostUse::describe() const {
   add("interface", interface);
   add("analytic", analytic);
   add("guess", guess);
+  constexpr size_t kNamed = 5;
+  for (size_t i = 0; i < std::min(unused.size(), kNamed); ++i)
+    text += (i ? ", " : "; entries of nothing here: ") + unused[i];
+  if (unused.size() > kNamed)
+    text += " and " + std::to_string(unused.size() - kNamed) + " more";
   return text;
 }
 

@@ -169,6 +169,18 @@ llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
       profile.rates.emplace_back(rate->rate, *number);
     }
   }
+  if (const llvm::json::Value *value = root->get("updates")) {
+    const llvm::json::Object *updates = value->getAsObject();
+    auto positive = [&](StringRef name) {
+      double number = updates ? updates->getNumber(name).value_or(0) : 0;
+      return std::isfinite(number) ? std::max(number, 0.0) : 0;
+    };
+    double bytes = positive("bytes"), seconds = positive("seconds");
+    if (bytes == 0 || seconds == 0 || seconds > kMaxSeconds)
+      return inputError("'updates' needs 'bytes' and 'seconds', positive "
+                        "numbers");
+    profile.updateSecondsPerByte = seconds / bytes;
+  }
   if (const llvm::json::Value *value = root->get("collectives")) {
     const llvm::json::Array *curves = value->getAsArray();
     if (!curves)
@@ -257,8 +269,28 @@ std::optional<double> CostProfile::lookup(Operation *op) const {
       type = withoutBlanks(type);
     }
     auto found = entries.find(keyOf(name, kind, shape & 2 ? type : ""));
-    if (found != entries.end())
-      return found->second;
+    if (found != entries.end()) {
+      found->second.isUsed = true;
+      return found->second.seconds;
+    }
   }
-  return std::nullopt;
+  auto call = dyn_cast<KernelCallOp>(op);
+  if (!call || call.getUpdates().empty() || updateSecondsPerByte == 0)
+    return std::nullopt;
+  double bytes = 0;
+  for (Value value : llvm::concat<Value>(call->getOperands(), call.getOuts()))
+    bytes += double(getStorageBytes(value.getType()));
+  return bytes * updateSecondsPerByte;
+}
+
+std::vector<std::string> CostProfile::unused() const {
+  std::vector<std::string> names;
+  for (const auto &entry : entries)
+    if (!entry.second.isUsed) {
+      SmallVector<StringRef> parts; // of keyOf()
+      entry.first().split(parts, '\n');
+      names.push_back((parts[0].empty() ? parts[1] : parts[0]).str());
+    }
+  llvm::sort(names);
+  return names;
 }

@@ -159,3 +159,22 @@ SmallVector<FlatPart> ckopt::findFlatParts(func::FuncOp kernel) {
     return {};
   return Finder(kernel).run();
 }
+
+bool ckopt::isJoinable(func::FuncOp kernel) {
+  auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);
+  if (!kind || kind.getValue() != "elementwise" || kernel.isExternal())
+    return false;
+  int64_t bytes = 0;
+  for (Type type : kernel.getArgumentTypes())
+    bytes += getStorageBytes(type);
+  bool updates = llvm::any_of(kernel.front(), [](Operation &op) {
+    auto known = dyn_cast<KernelOpInterface>(op);
+    return known && known.getKernelKind() == KernelKind::Update;
+  });
+  if (!updates || bytes > kMostUpdateBytes)
+    return false;
+  SmallVector<FlatPart> parts = findFlatParts(kernel);
+  return !parts.empty() && llvm::all_of(parts, [&](const FlatPart &part) {
+    return part.form == parts.front().form;
+  });
+}

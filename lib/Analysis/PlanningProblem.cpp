@@ -451,6 +451,8 @@ FailureOr<PlanningProblem> ProblemBuilder::run() {
   addOutputs();
   if (failed(checkCosts()))
     return failure();
+  if (auto &profile = costs.getOptions().profile)
+    problem.costs.unused = profile->unused();
   problem.graph.costModel = problem.costs.describe();
   problem.uncounted = loads.takeUncounted();
   if (std::string wrong = planner::validate(problem.graph); !wrong.empty())

@@ -8,6 +8,7 @@
 #include "ModuleSums.h"
 #include "Tuning.h"
 #include "ckopt/Analysis/CostModel.h"
+#include "ckopt/Base/KernelNames.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
@@ -161,8 +162,18 @@ void Profile::writeKernels(const Compilation &compilation,
   });
 }
 
+/// Returns the bytes that a call's launches read and write, at most.
+static double bytesOfLaunches(const runtime::CallInfo &call) {
+  double bytes = 0;
+  for (const runtime::LaunchInfo &launch : call.launches)
+    for (const runtime::LaunchPointer &pointer : launch.pointers)
+      bytes += double(pointer.bytes);
+  return bytes;
+}
+
 /// A ckopt-profile/1 file (CostProfile.h): the mean time of the calls of each
-/// kernel. Symbols do not depend on the budget, so it serves every plan.
+/// kernel. Symbols do not depend on the budget, so it serves every plan; of
+/// kernels that join updates they do, and these have one line for all.
 llvm::Error Profile::write(llvm::StringRef path,
                            const runtime::Manifest &manifest) const {
   return writeJsonFile(path, [&](llvm::json::OStream &json) {
@@ -170,12 +181,24 @@ llvm::Error Profile::write(llvm::StringRef path,
       json.attribute("format", "ckopt-profile/1");
       json.attributeArray("ops", [&] {
         for (const auto &[kernel, line] : byKernel(manifest))
-          json.object([&, &kernel = kernel, &line = line] {
-            json.attribute("op", kernel);
-            json.attribute("seconds",
-                           jsonNumber(line.seconds / double(line.calls)));
-          });
+          if (!isJoinedKernel(kernel))
+            json.object([&, &kernel = kernel, &line = line] {
+              json.attribute("op", kernel);
+              json.attribute("seconds",
+                             jsonNumber(line.seconds / double(line.calls)));
+            });
       });
+      double joinedBytes = 0, joinedSeconds = 0;
+      for (size_t i = 0; i < seconds.size(); ++i)
+        if (isJoinedKernel(manifest.calls[i].kernel)) {
+          joinedBytes += bytesOfLaunches(manifest.calls[i]);
+          joinedSeconds += seconds[i];
+        }
+      if (joinedBytes > 0 && joinedSeconds > 0)
+        json.attributeObject("updates", [&] {
+          json.attribute("bytes", joinedBytes);
+          json.attribute("seconds", jsonNumber(joinedSeconds));
+        });
     });
   });
 }

@@ -20,9 +20,11 @@
 #include "LateUpdates.h"
 #include "ckopt/Analysis/FlatParts.h"
 #include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Base/KernelNames.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/MemoryPlan/Passes.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -133,17 +135,11 @@ std::string Joiner::formOf(KernelCallOp call) {
   for (Value value : call.getArgs())
     bytes += getStorageBytes(value.getType());
   auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-  auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);
-  if (bytes > kMostUpdateBytes || !kind || kind.getValue() != "elementwise")
-    return "";
   auto [known, isNew] = partsOf.try_emplace(kernel);
   SmallVector<FlatPart> &parts = known->second;
-  if (isNew)
+  if (isNew && isJoinable(kernel))
     parts = findFlatParts(kernel);
-  auto differs = [&](const FlatPart &part) {
-    return part.form != parts.front().form;
-  };
-  if (parts.empty() || llvm::any_of(parts, differs) || partsMeet(call, parts))
+  if (bytes > kMostUpdateBytes || parts.empty() || partsMeet(call, parts))
     return "";
   return parts.front().form;
 }
@@ -154,7 +150,7 @@ void Joiner::joinSome(ArrayRef<Waiting *> some) {
   SmallVector<Value> operands, results;
   SmallVector<Location> locations;
   SmallVector<int64_t> offsets, reuse, updates;
-  double cost = 0;
+  double cost = ratesOf(function).overhead; // plans count none for updates
   llvm::SmallMapVector<Value, unsigned, 16> numbers;
   for (Waiting *one : some) {
     KernelCallOp call = one->call;
@@ -181,7 +177,8 @@ void Joiner::joinSome(ArrayRef<Waiting *> some) {
       symbols.lookup<func::FuncOp>(some.front()->call.getCallee()));
   auto type = builder.getFunctionType(TypeRange(ValueRange(operands)),
                                       TypeRange(ValueRange(results)));
-  auto kernel = func::FuncOp::create(builder, loc, "k_joined_0", type);
+  auto kernel = func::FuncOp::create(
+      builder, loc, (kJoinedKernel + llvm::Twine(0)).str(), type);
   kernel.setPrivate();
   kernel->setAttr(attrs::kKernel, builder.getStringAttr("joined"));
   kernel->setAttr(attrs::kLaunches, builder.getI64IntegerAttr(1));

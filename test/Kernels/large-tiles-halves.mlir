@@ -1,8 +1,9 @@
 // Products and convolutions of halves in memory, in tiles of up to 256 rows or columns, as
 // large-tiles.mlir has them of f32: copied to shared memory by four buffers, or through
-// registers in one buffer.
+// registers in one buffer; with three buffers, tiles that full waves leave behind, too.
 // RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 contractions=tile=192,stages=4" -o /dev/null | FileCheck %s
 // RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 contractions=tile=256,stages=1" -o /dev/null | FileCheck %s --check-prefixes=CHECK,TAIL
+// RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 contractions=tile=256,stages=3" -o /dev/null | FileCheck %s --check-prefixes=CHECK,TAIL
 
 // Edges of tiles and slices; both operands across k.
 // CHECK: @products: 2 kernels, 0 as code of the CPU, 2 as PTX

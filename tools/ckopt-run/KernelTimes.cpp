@@ -3,14 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Writes the times of ckrt_time_launches as a file of ckopt-profile/1, one
-// entry for each kernel symbol, which do not depend on the budget; the list
-// "launches" beside it, which plans do not read, tells each distinct launch.
+// entry for each kernel symbol, which do not depend on the budget, but one for
+// all kernels that join updates, whose symbols do; the list "launches" beside
+// it, which plans do not read, tells each distinct launch.
 //
 //===----------------------------------------------------------------------===//
 #include "HostFiles.h"
 #include "Loaded.h"
 
 #include "ckopt/Base/ExitCodes.h"
+#include "ckopt/Base/KernelNames.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -29,7 +31,7 @@ constexpr int32_t kLaunches = 4, kReplays = 5;
 
 struct KernelTime {
   double seconds = 0;
-  int64_t calls = 0;
+  int64_t calls = 0, bytes = 0; ///< bytes of all calls
 };
 
 struct Line {
@@ -110,6 +112,7 @@ void Times::add(void *self, int64_t call, int64_t launch, double seconds) {
       launchesOf(times.manifest, info, times.own)[static_cast<size_t>(launch)];
   KernelTime &kernel = times.kernels[plannedName(times.manifest, info)];
   kernel.calls += launch == 0;
+  kernel.bytes += bytesOf(one);
   kernel.seconds += seconds;
   times.total += seconds;
   std::vector<int64_t> key = {one.kernel, one.primitive};
@@ -125,12 +128,22 @@ void Times::add(void *self, int64_t call, int64_t launch, double seconds) {
 std::string Times::json() const {
   std::string text = "{\n  \"format\": \"ckopt-profile/1\",\n  \"ops\": [";
   const char *separator = "\n";
+  KernelTime joined;
   for (const auto &[symbol, kernel] : kernels) {
+    if (isJoinedKernel(symbol)) {
+      joined.seconds += kernel.seconds;
+      joined.bytes += kernel.bytes;
+      continue;
+    }
     text += separator + ("    {\"op\": " + quoted(symbol)) + ", \"seconds\": " +
             number(kernel.seconds / static_cast<double>(kernel.calls)) + "}";
     separator = ",\n";
   }
-  text += "\n  ],\n  \"launches\": [";
+  text += "\n  ],";
+  if (joined.bytes > 0)
+    text += "\n  \"updates\": {\"bytes\": " + std::to_string(joined.bytes) +
+            ", \"seconds\": " + number(joined.seconds) + "},";
+  text += "\n  \"launches\": [";
   separator = "\n";
   for (const Line &line : lines) {
     const LaunchInfo &launch = *line.launch;

@@ -250,6 +250,91 @@ TEST(DeviceLoads, RowsAreReadOnce) {
              2 * 4 * 20001, 1.1, 8);
 }
 
+/// A convolution of 7x7 with strides of 2 that makes 64 channels of few, or the
+/// gradient of its weight, channels last.
+std::string imageConvolution(const std::string &op, int64_t channels) {
+  std::string x = tensor({2, channels, 32, 32}, "f32", true),
+              w = tensor({64, channels, 7, 7}, "f32", true),
+              y = tensor({2, 64, 16, 16}, "f32", true);
+  bool forward = op == "conv";
+  std::string first = forward ? x : y, second = forward ? w : x,
+              made = forward ? y : w;
+  return kernelText(
+      "library", "%a: " + first + ", %b: " + second, made,
+      "%0 = ckopt." + op + " %a, %b {strides = array<i64: 2, 2>, pads_low = " +
+          "array<i64: 3, 3>, pads_high = array<i64: 3, 3>, dilations = "
+          "array<i64: 1, 1>, groups = 1 : i64} : (" +
+          first + ", " + second + ") -> " + made + "\n return %0 : " + made +
+          "\n");
+}
+
+// With a fourth channel a convolution of images needs less than half of the
+// loads, though it asks for more bytes, and moves no more than it asks for.
+TEST(DeviceLoads, FewChannels) {
+  for (const char *op : {"conv", "conv_weight_grad"}) {
+    auto count = [&](int64_t channels) {
+      Counted found =
+          countOf(imageConvolution(op, channels), ProductPrecision::TF32, true);
+      EXPECT_LE(found.kernel.loadStretches, 4) << op << channels;
+      return found.loads;
+    };
+    Traffic three = count(3), four = count(4);
+    EXPECT_LT(2 * four.requests, three.requests) << op;
+    EXPECT_LE(four.overfetch(), 1.1) << op;
+    EXPECT_GT(three.overfetch(), 1.2) << op;
+  }
+}
+
+/// Expects of the first launch that so many loads stand together, and that
+/// requests touch at most `share` of the sectors that they ask for.
+void expectTraffic(const std::string &text, int64_t together, double share) {
+  Counted found = countOf(text, ProductPrecision::F32, /*runs=*/true);
+  EXPECT_GT(found.loads.requests, 0u) << text;
+  EXPECT_GE(found.kernel.mostLoads, together) << text;
+  EXPECT_LE(found.loads.overfetch(), share) << text;
+  EXPECT_LE(found.stores.overfetch(), share) << text;
+}
+
+// Columns have eight rows on their way, each a vector of a thread, of which 32
+// are neighbours; so have gradients of norms and of softmax all of a row.
+TEST(DeviceLoads, OfReductions) {
+  std::string x = tensor({8, 64, 16, 16}, "f32", true), m = "tensor<64xf32>";
+  expectTraffic(kernelText("reduction", "%x: " + x, m,
+                           "%0 = ckopt.reduce sum %x {axes = array<i64: 0, 2, "
+                           "3>, keepdims = false} : (" +
+                               x + ") -> " + m + "\n return %0 : " + m + "\n"),
+                8, 1.0);
+  expectTraffic(kernelText("reduction", "%x: " + x, m + ", " + m,
+                           "%0:2 = ckopt.moments %x {axes = array<i64: 0, 2, "
+                           "3>} : (" +
+                               x + ") -> (" + m + ", " + m +
+                               ")\n return %0#0, %0#1 : " + m + ", " + m +
+                               "\n"),
+                8, 1.0);
+  std::string r = "tensor<4x768xf32>";
+  expectTraffic(kernelText("row", "%g: " + r + ", %y: " + r, r,
+                           "%0 = ckopt.softmax_grad %g, %y {axis = 1 : i64} : "
+                           "(" +
+                               r + ", " + r + ") -> " + r +
+                               "\n return %0 : " + r + "\n"),
+                12, 1.0);
+}
+
+// Rows that are added to a table of embeddings are read as vectors; of the
+// indices each is one sector at most.
+TEST(DeviceLoads, OfScatters) {
+  std::string table = "tensor<64x256xf32>", rows = "tensor<32x256xf32>",
+              at = "tensor<32xi64>";
+  expectTraffic(kernelText("structured",
+                           "%t: " + table + ", %i: " + at + ", %u: " + rows,
+                           table,
+                           "%0 = ckopt.scatter_add %t, %i, %u {axis = 0 : i64} "
+                           ": (" +
+                               table + ", " + at + ", " + rows + ") -> " +
+                               table + "\n return %0 : " + table + "\n"),
+                1, 8.0);
+}
+
 // What is moved is what is asked for where vectors lie along k or n; zeros that
 // stand for padding are one sector more a request.
 TEST(DeviceLoads, Sectors) {

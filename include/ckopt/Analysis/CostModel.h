@@ -38,10 +38,12 @@ enum class CostSource {
 struct CostUse {
   int64_t attribute = 0, callback = 0, profile = 0, interface = 0, analytic = 0,
           guess = 0;
+  /// What a profile has entries of that the plan asked for nowhere.
+  std::vector<std::string> unused;
 
   void add(CostSource source);
   /// Formats the numbers: "analytic", or "profile: 12 ops, analytic: 3 ops,
-  /// guess: 1 op".
+  /// guess: 1 op"; then what of a profile is not used.
   std::string describe() const;
 };
 

@@ -9,6 +9,7 @@
 //                "depthwise_conv": 40e9, "vector": 60e9, "overhead": 2e-6 },
 //     "collectives": [ { "op": "all_reduce", "ranks": 2,
 //                        "points": [[1024, 8e-6], [1048576, 4e-4]] } ],
+//     "updates": { "bytes": 307200, "seconds": 2.5e-5 },
 //     "ops": [ { "op": "linalg.matmul", "seconds": 1.2e-3,
 //                "type": "(tensor<64x64xf32>, ...) -> tensor<64x64xf32>" },
 //              { "name": "layer1/conv", "seconds": 3.4e-3 } ] }
@@ -23,7 +24,9 @@
 // `collectives` are curves of measured seconds over bytes of the whole tensors,
 // one for each op and number of ranks; between two sizes seconds are
 // interpolated, below the first they are its own, above the last they grow with
-// the bytes.
+// the bytes. `updates` says what kernels took that join updates of several
+// parameters, and the bytes that they read and wrote: an update without an
+// entry takes its share by bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_COSTPROFILE_H
@@ -33,6 +36,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -73,6 +77,9 @@ public:
   llvm::StringRef device() const { return onDevice; }
   llvm::StringRef precision() const { return byPrecision; }
 
+  /// Returns what the entries are of that no lookup has found so far, sorted.
+  std::vector<std::string> unused() const;
+
   /// `rates` where the file has none of its own.
   MachineRates ratesOver(MachineRates rates) const;
 
@@ -88,7 +95,13 @@ private:
   std::vector<std::pair<double MachineRates::*, double>> rates;
   std::string onDevice, byPrecision;
   /// Seconds by "name\nop\ntype".
-  llvm::StringMap<double> entries;
+  struct Entry {
+    explicit Entry(double seconds) : seconds(seconds) {}
+    double seconds;
+    mutable std::atomic<bool> isUsed = false;
+  };
+  llvm::StringMap<Entry> entries;
+  double updateSecondsPerByte = 0; ///< of updates without entry; 0: unknown
   /// Which parts entries have: bit 2 name, bit 1 type, bit 0 op.
   unsigned shapesOfEntries = 0;
 };

@@ -34,6 +34,16 @@ struct FlatPart {
 /// it is not flat. Linear in the body, but for ops that several parts need.
 llvm::SmallVector<FlatPart> findFlatParts(mlir::func::FuncOp kernel);
 
+/// The most bytes of the operands of an update that is worth moving: a larger
+/// one takes many times as long as a launch, and may find its gradient in a
+/// cache where it stands.
+inline constexpr int64_t kMostUpdateBytes = int64_t(64) << 20;
+
+/// Returns whether a kernel makes new values of parameters in a way that
+/// join-updates may make one launch of, with others. Which others is known
+/// behind the plan alone.
+bool isJoinable(mlir::func::FuncOp kernel);
+
 /// Returns whether a tensor has one element, which all points read.
 bool isOneElement(mlir::Type type);
 

@@ -260,6 +260,9 @@ void Checker::checkUniform(Block &block) {
       for (Region &region : op.getRegions())
         for (Block &inner : region)
           checkUniform(inner);
+    } else if (isa<block::MmaOp, block::CopyAsyncOp, block::CommitCopiesOp,
+                   block::WaitCopiesOp>(op)) {
+      fail(&op) << "'" << op.getName() << "' must be in a forall over threads";
     } else if (op.getNumRegions() && !isa<scf::InParallelOp>(op)) {
       fail(&op) << "'" << op.getName()
                 << "' must not be in a block; scf.for, scf.if and "

@@ -146,8 +146,9 @@ struct LowerCopy : SharedPattern<block::CopyAsyncOp> {
           b, operands.getInside(),
           LLVM::ConstantOp::create(b, b.getI32IntegerAttr(bytes)),
           LLVM::ConstantOp::create(b, b.getI32IntegerAttr(0)));
-    auto caching = bytes == 16 ? NVVM::LoadCacheModifierKind::CG
-                               : NVVM::LoadCacheModifierKind::CA;
+    auto caching = bytes == 16 && !op.getCached()
+                       ? NVVM::LoadCacheModifierKind::CG
+                       : NVVM::LoadCacheModifierKind::CA;
     rewriter.replaceOpWithNewOp<NVVM::CpAsyncOp>(
         op, to, from, b.getI32IntegerAttr(bytes),
         NVVM::LoadCacheModifierKindAttr::get(op.getContext(), caching), size);

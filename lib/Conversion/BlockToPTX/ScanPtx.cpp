@@ -179,11 +179,13 @@ static SmallVector<StringRef> partsOfAccess(StringRef instruction) {
   return parts;
 }
 
-/// Counts an access of global memory.
-static void countAccess(ArrayRef<StringRef> parts, PtxKernel &kernel) {
+/// Counts an access of global memory by the line's instruction.
+static void countAccess(StringRef line, ArrayRef<StringRef> parts,
+                        PtxKernel &kernel) {
   unsigned bits = 0, lanes = 1;
-  if (parts[0] == "cp") // copies of 16 bytes pass the first cache
-    bits = llvm::is_contained(parts, "cg") ? 128 : 32;
+  if (parts[0] == "cp") // [to], [from], bytes and how many of them to read
+    (void)line.rsplit(']').second.ltrim(", ").consumeInteger(10, bits);
+  bits *= 8;
   for (StringRef part : llvm::drop_begin(parts)) {
     if (part.consume_front("v"))
       (void)part.getAsInteger(10, lanes);
@@ -221,7 +223,7 @@ void blockform::countAccesses(StringRef text,
     SmallVector<StringRef> parts = partsOfAccess(instruction);
     if (parts.empty())
       continue;
-    countAccess(parts, *inside);
+    countAccess(line, parts, *inside);
     if (parts[0] != "st") {
       inside->loadStretches += ++together == 1;
       inside->mostLoads = std::max(inside->mostLoads, together);

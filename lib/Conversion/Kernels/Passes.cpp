@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Kernels/Passes.h"
+#include "ckopt/Analysis/FlatParts.h"
 #include "ckopt/Conversion/Kernels/Kernels.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
@@ -108,12 +109,16 @@ double productTime(const KernelCode &code, const MachineRates &rates) {
   return time * counted / (2 * products);
 }
 
-/// Writes to a kernel what its code costs beside its operations and bytes.
+/// Writes to a kernel what its code costs beside its operations and bytes. With
+/// `joins`, updates of all parameters are a few launches whose number is known
+/// behind the plan, hundreds at one each: they count as none.
 void describeCost(func::FuncOp kernel, const KernelCode &code,
-                  const MachineRates &rates) {
+                  const MachineRates &rates, bool joins) {
   Builder builder(kernel.getContext());
   int64_t launches =
       llvm::count_if(code.stages, [](auto &stage) { return stage.trip > 0; });
+  if (joins && isJoinable(kernel))
+    launches = 0;
   kernel->setAttr(attrs::kLaunches, builder.getI64IntegerAttr(launches));
   if (double time = productTime(code, rates); time != 1)
     kernel->setAttr(attrs::kProductTime, builder.getF64FloatAttr(time));
@@ -170,7 +175,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
       } else {
         codes[kernel] = *code;
         if (traits.form == StageForm::Blocks)
-          describeCost(kernel, *code, weighed);
+          describeCost(kernel, *code, weighed, traits.joinsUpdates);
       }
     }
     if (failedAny)

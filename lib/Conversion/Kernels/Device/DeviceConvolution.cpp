@@ -61,6 +61,19 @@ struct Activation {
                                   : operand.lanes(conv.isPointwise(), points());
   }
 
+  /// How often windows read an element of a few channels: so little of an
+  /// image is under a tile that it stays in a multiprocessor's cache meanwhile.
+  double readsMet() const {
+    constexpr int64_t kFewBits = 8 * 32;
+    if (!conv.desc.channelsLast || !isInput ||
+        channels() * operand.element.getIntOrFloatBitWidth() > kFewBits)
+      return 1;
+    double reads = double(conv.window());
+    for (int64_t d = 0; d < conv.desc.rank; ++d)
+      reads /= double(conv.desc.strides[d]);
+    return std::max(reads, 1.0);
+  }
+
 private:
   Value flat(Emitter &e, Value point, Value channel) const {
     return conv.flatActivation(e, point, channel, points(),
@@ -84,10 +97,12 @@ Place Activation::placeMet(Emitter &e, Value group, Value other, Value depth,
       conv.point(e, other, isInput ? conv.desc.out : conv.desc.in);
   SmallVector<Value> met =
       isInput ? conv.under(e, out, at, inside) : conv.over(e, out, at, inside);
-  return operand.place(e,
-                       isInput ? conv.input(e, image, all, met)
-                               : conv.output(e, image, all, met),
-                       inside);
+  Place place = operand.place(e,
+                              isInput ? conv.input(e, image, all, met)
+                                      : conv.output(e, image, all, met),
+                              inside);
+  place.isShared = readsMet() > 1;
+  return place;
 }
 
 /// A product for one group, m by n, over k.
@@ -124,6 +139,7 @@ static DeviceGemm describePoints(const ConvIndex &conv, Activation from,
   gemm.aAlongK = last;
   gemm.cAlongN = last;
   gemm.aLanes = from.lanesMet();
+  gemm.aReads = from.readsMet();
   gemm.cLanes = to.lanes();
   return gemm;
 }
@@ -183,6 +199,7 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
   gemm.bAlongN = last;
   gemm.aLanes = output.lanes();
   gemm.bLanes = input.lanesMet();
+  gemm.bReads = input.readsMet();
   gemm.cLanes = dw.lanes(conv.isWeightInOrder(), gemm.n);
   return gemm;
 }

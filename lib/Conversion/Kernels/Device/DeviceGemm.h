@@ -49,6 +49,9 @@ struct OperandForm {
 /// holds).
 struct Place {
   Value address, inside;
+  /// Others nearby read the same soon: it is worth a place in the cache of the
+  /// multiprocessor.
+  bool isShared = false;
 
   /// Loads `lanes` elements (a vector unless 1). Not by a branch, which the
   /// loads behind it would wait at: what is outside is loaded from zeros.
@@ -84,6 +87,9 @@ struct DeviceGemm {
   /// Groups of this size, counted from 0, are adjacent and aligned in memory,
   /// and lie inside of the shape completely or not at all.
   unsigned aLanes = 1, bLanes = 1, cLanes = 1;
+  /// How often a block reads an element of memory while it is in the
+  /// multiprocessor's own cache.
+  double aReads = 1, bReads = 1;
 
   /// Returns whether tensor cores multiply.
   bool onTensorCores() const {

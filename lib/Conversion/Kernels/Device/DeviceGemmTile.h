@@ -28,6 +28,18 @@ inline SmallVector<Value> sumAt(Emitter &e, int64_t i) {
   return {e.threadIndex(), mlir::arith::ConstantIndexOp::create(e.b, i)};
 }
 
+/// Returns whether a number is less than a constant.
+inline Value isBelow(Emitter &e, Value x, int64_t limit) {
+  return e.cmpi(mlir::arith::CmpIPredicate::slt, x, e.index(limit));
+}
+
+/// Returns quotient and remainder of a non-negative number.
+inline std::pair<Value, Value> divided(Emitter &e, Value x, int64_t by) {
+  Value divisor = e.index(by);
+  return {mlir::arith::DivUIOp::create(e.b, x, divisor),
+          mlir::arith::RemUIOp::create(e.b, x, divisor)};
+}
+
 } // namespace ckopt::codegen
 
 #endif // CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMMTILE_H

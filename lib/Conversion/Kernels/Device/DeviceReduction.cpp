@@ -14,6 +14,13 @@ using namespace ckopt::codegen;
 /// Rows that a thread loads before it uses one.
 static constexpr int64_t kRowsInFlight = 8;
 
+/// Lets a thread take 128 registers. Unless told, ptxas takes a half of that to
+/// have more threads, and then waits for some loads before it issues the
+/// others.
+static void letLoadsFly(Emitter &e) {
+  e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
+}
+
 /// Gives a thread as many columns as 16 bytes hold, if all loads and stores are
 /// of vectors then. Chunks, and with them the order of sums, stay.
 void ReductionKernel::planColumns() {
@@ -43,6 +50,7 @@ void ReductionKernel::planColumns() {
 void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
                                   Value chunk, AffineExpr lane,
                                   ArrayRef<Value> masks) {
+  letLoadsFly(e);
   SmallVector<AffineExpr> at(point);
   Value low, high;
   chunkRange(e, chunk, low, high);
@@ -118,6 +126,7 @@ int64_t ReductionKernel::rowsInFlight() {
 void ReductionKernel::emitSums(Emitter &e, ArrayRef<AffineExpr> point,
                                Value chunk, AffineExpr lane,
                                ArrayRef<Value> masks) {
+  letLoadsFly(e);
   SmallVector<AffineExpr> at(point);
   Value low, high;
   chunkRange(e, chunk, low, high);

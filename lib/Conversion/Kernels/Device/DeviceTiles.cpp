@@ -178,7 +178,8 @@ static double rateOf(const TileProblem &p, const Tile &t, bool isCopied) {
   double bytes = (fragments + m + n) * double(p.sharedBytes);
   double cycles = std::max(
       {products / (p.sharedBytes < 4 ? kHalfProducts : kWordProducts),
-       bytes / kSharedRate, (m + n) * double(p.memoryBytes) / kCacheRate,
+       bytes / kSharedRate,
+       (m / p.aReads + n / p.bReads) * double(p.memoryBytes) / kCacheRate,
        products / (p.sharedBytes < 4 ? kHalvesIssued : kWordsIssued) + narrow});
   return products / cycles * kCycles *
          (t.resident == 1 && !isCopied ? kReachedAlone : kReached);
@@ -246,6 +247,7 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
   double least = -1;
   TileProblem wide = p; // what rates of devices are of
   wide.aLanes = wide.bLanes = 16 / p.memoryBytes;
+  wide.aReads = wide.bReads = 1;
   bool hasWanted = llvm::any_of(kTiles, [&](const Tile &t) {
     return isWanted(t, variant.tile) && pipelineOf(p, t, variant);
   });

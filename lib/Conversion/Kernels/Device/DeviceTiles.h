@@ -33,6 +33,8 @@ struct TileProblem {
   int64_t sharedBytes = 4; ///< of an operand's element in shared memory
   /// Of an operand's elements, how many one load takes.
   int64_t aLanes = 1, bLanes = 1;
+  /// How often it reads them for each time that they come from the L2 cache.
+  double aReads = 1, bReads = 1;
   /// Both operands may be copied to shared memory as they are.
   bool isCopyable = false;
 };

@@ -106,7 +106,8 @@ def Block_CopyAsyncOp : Op<Block_Dialect, "copy_async"> {
     `block.commit_copies` closes. It is made at some time before the thread's
     `block.wait_copies` for that group returns; nobody may read the elements,
     nor write what is copied, before that. A CPU copies at the wait: as late as
-    that allows. A thread runs an operation once a group at most.
+    that allows. A thread runs an operation once a group at most. What is
+    `cached` stays in the multiprocessor's cache, because others read it soon.
 
     ```
     block.copy_async %shared[%i], %pointer if %inside, 4
@@ -116,9 +117,10 @@ def Block_CopyAsyncOp : Op<Block_Dialect, "copy_async"> {
   let arguments = (ins
       Arg<Block_OperandBuffer, "the copy", [MemWrite]>:$to, Index:$at,
       Arg<AnyType, "what is copied", [MemRead]>:$from, I1:$inside,
-      I64Attr:$elements);
+      I64Attr:$elements, UnitAttr:$cached);
   let assemblyFormat = [{
     $to `[` $at `]` `,` $from `:` type($from) `if` $inside `,` $elements
+    (`cached` $cached^)?
     attr-dict `:` type($to)
   }];
   let extraClassDeclaration = [{
