@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Counts registers, spills and waits for memory in the machine code of a golden
-# network's products and convolutions (scripts/kernel-counts); skipped, and said
-# so, where ptxas or cuobjdump is missing. A bound below what they have must
-# fail, or nothing is counted.
+# network's products and convolutions, and in its sums of columns and its rows
+# (scripts/kernel-counts); skipped, and said so, where ptxas or cuobjdump is
+# missing. A bound below what they have must fail, or nothing is counted.
 # Usage: kernel_counts.sh SOURCE CKOPT PYTHON
 set -euo pipefail
 source=$1 ckopt=$2 python=$3
@@ -21,3 +21,13 @@ done
 # Kernels of two slices are no loops, and counted as a whole: each slice may wait.
 "${counts[@]}" --most-registers=128 --most-waits=3 "$work"/{f32,tf32,bf16} || fail "a bound does not hold"
 ! "${counts[@]}" --most-registers=8 "$work/tf32" >/dev/null 2>&1 || fail "nothing is counted"
+
+"$ckopt" compile "$source/test/data/models/byte_gpt.onnx" --loss=cross_entropy --optimizer=sgd --lr=0.1 --batch=16 \
+  --target=cuda --sm=90 --attention=off -o "$work/gpt" >"$work/log" 2>&1 || { cat "$work/log"; fail "compile"; }
+# Moments and sums of columns have all rows of a tile on their way, of several tensors, too: what
+# ptxas does of its own accord is to keep 4 or 5, in fewer registers.
+"${counts[@]}" --only='k_reduction_.*_s0' --least-in-flight=12 --most-registers=128 "$work"/{f32,bf16,gpt} ||
+  fail "loads of columns wait for each other"
+# A row's own vectors come first, what scales it when it is summed up.
+"${counts[@]}" --only='k_row_.*_s0' --most-waits=3 "$work/gpt" || fail "loads of rows wait for each other"
+! "${counts[@]}" --only='k_row_.*_s0' --least-in-flight=8 "$work/gpt" >/dev/null 2>&1 || fail "no flight is counted"
