@@ -150,7 +150,7 @@ void Joiner::joinSome(ArrayRef<Waiting *> some) {
   SmallVector<Value> operands, results;
   SmallVector<Location> locations;
   SmallVector<int64_t> offsets, reuse, updates;
-  double cost = ratesOf(function).overhead; // plans count none for updates
+  double cost = 0;
   llvm::SmallMapVector<Value, unsigned, 16> numbers;
   for (Waiting *one : some) {
     KernelCallOp call = one->call;
@@ -169,6 +169,8 @@ void Joiner::joinSome(ArrayRef<Waiting *> some) {
     locations.push_back(call.getLoc());
     cost += call.getCost().convertToDouble();
   }
+  if (cost > 0) // in which plans count no launch
+    cost += ratesOf(function).overhead;
   for (auto &[value, number] : numbers)
     operands.push_back(value);
   Location loc = FusedLoc::get(context, locations);
