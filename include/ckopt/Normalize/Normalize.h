@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // These functions do the work of the passes make-eval, freeze-norms, normalize,
-// chunk-vocab, decompose and widen-channels. Their diagnostics name the source node.
+// chunk-vocab, decompose and widen-channels. Their diagnostics name the source
+// node.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_NORMALIZE_NORMALIZE_H
@@ -39,8 +40,8 @@ llvm::LogicalResult normalize(mlir::func::FuncOp function);
 /// of a chunk, a positive number; nothing for any other text.
 std::optional<int64_t> parseChunkRows(llvm::StringRef text);
 
-/// Which rows are a chunk by sizes alone: as many as take `mostBytes` of logits,
-/// but not fewer than `leastRows`, and a multiple of `rowStep`.
+/// Which rows are a chunk by sizes alone: as many as take `mostBytes` of
+/// logits, but not fewer than `leastRows`, and a multiple of `rowStep`.
 struct ChunkRule {
   int64_t mostBytes, leastRows, rowStep;
 };
