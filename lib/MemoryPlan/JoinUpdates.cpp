@@ -24,7 +24,6 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/MemoryPlan/Passes.h"
-#include "ckopt/Target/TargetRegistry.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -169,8 +168,6 @@ void Joiner::joinSome(ArrayRef<Waiting *> some) {
     locations.push_back(call.getLoc());
     cost += call.getCost().convertToDouble();
   }
-  if (cost > 0) // in which plans count no launch
-    cost += ratesOf(function).overhead;
   for (auto &[value, number] : numbers)
     operands.push_back(value);
   Location loc = FusedLoc::get(context, locations);
