@@ -150,7 +150,7 @@ llvm::Expected<std::string> ckopt::settleCudaRates(llvm::StringRef given,
     return profile.takeError();
   if (!gpu)
     gpu = findGpu(profile->device());
-  return ((gpu ? gpu->name : usual) + "," + file).str();
+  return ((gpu ? llvm::StringRef(gpu->name) : usual) + "," + file).str();
 }
 
 llvm::Expected<MachineRates>
