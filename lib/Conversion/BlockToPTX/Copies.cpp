@@ -7,7 +7,9 @@
 // Each thread has a ring of groups, and in a group a place for each copy of the
 // code, since none runs twice in a group: what is written (its offset plus one;
 // 0: nothing), and the address that is read (0: zeros). A group that the ring
-// has no place for is copied when the next one is opened.
+// has no place for is copied when the next one is opened. Copies of as many
+// elements to one buffer are made by one loop, since a kernel may have
+// hundreds.
 //
 //===----------------------------------------------------------------------===//
 #include "Mma.h"
@@ -15,6 +17,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -56,12 +59,13 @@ private:
   }
   /// Returns the place of copy number `copy` of a thread's group.
   Value placeOf(ImplicitLocOpBuilder &b, Value thread, Value group,
-                size_t copy) {
+                Value copy) {
     Value ring = arith::RemSIOp::create(b, group, constant(b, kGroups));
     Value at = arith::MulIOp::create(b, thread, constant(b, kGroups));
     at = arith::AddIOp::create(b, at, ring);
     at = arith::MulIOp::create(b, at, constant(b, 2 * int64_t(copies.size())));
-    return arith::AddIOp::create(b, at, constant(b, 2 * int64_t(copy)));
+    Value before = arith::MulIOp::create(b, copy, constant(b, 2));
+    return arith::AddIOp::create(b, at, before);
   }
   Value next(ImplicitLocOpBuilder &b, Value place) {
     return arith::AddIOp::create(b, place, constant(b, 1));
@@ -69,11 +73,14 @@ private:
   void expand(size_t number);
   void expand(block::CommitCopiesOp commit);
   void expand(block::WaitCopiesOp wait);
+  /// Emits a loop over numbers of copies, `count` of them from `first` on.
+  void forCopies(ImplicitLocOpBuilder &b, size_t first, size_t count,
+                 function_ref<void(Value number)> body);
   void copyUntil(ImplicitLocOpBuilder &b, Value thread, Value limit);
   void copy(ImplicitLocOpBuilder &b, Value place, block::CopyAsyncOp op);
 
   Kernel kernel;
-  SmallVector<block::CopyAsyncOp> copies;
+  SmallVector<block::CopyAsyncOp> copies; ///< alike ones are neighbours
   SmallVector<block::CommitCopiesOp> commits;
   SmallVector<block::WaitCopiesOp> waits;
   Value places, counters;
@@ -83,14 +90,18 @@ private:
 
 Groups::Groups(const Kernel &kernel) : kernel(kernel) {
   func::FuncOp function = kernel.function;
+  llvm::MapVector<std::pair<Value, int64_t>, SmallVector<block::CopyAsyncOp>>
+      alike;
   function->walk([&](Operation *op) {
     if (auto copy = dyn_cast<block::CopyAsyncOp>(op))
-      copies.push_back(copy);
+      alike[{copy.getTo(), int64_t(copy.getElements())}].push_back(copy);
     else if (auto commit = dyn_cast<block::CommitCopiesOp>(op))
       commits.push_back(commit);
     else if (auto wait = dyn_cast<block::WaitCopiesOp>(op))
       waits.push_back(wait);
   });
+  for (auto &[key, some] : alike)
+    copies.append(some);
 }
 
 /// Makes a buffer of numbers that are zero when a block starts.
@@ -129,7 +140,7 @@ void Groups::expand(size_t number) {
   Value thread = threadOf(op);
   Value group =
       memref::LoadOp::create(b, counters, counter(b, thread, /*copied=*/false));
-  Value place = placeOf(b, thread, group, number);
+  Value place = placeOf(b, thread, group, constant(b, int64_t(number)));
   memref::StoreOp::create(b, next(b, op.getAt()), places, place);
   Value address = LLVM::PtrToIntOp::create(b, b.getI64Type(), op.getFrom());
   address = arith::IndexCastOp::create(b, b.getIndexType(), address);
@@ -144,9 +155,10 @@ void Groups::expand(block::CommitCopiesOp commit) {
   copyUntil(b, thread,
             arith::SubIOp::create(b, group, constant(b, kGroups - 1)));
   memref::StoreOp::create(b, group, counters, at);
-  for (size_t i = 0; i < copies.size(); ++i)
+  forCopies(b, 0, copies.size(), [&](Value i) {
     memref::StoreOp::create(b, constant(b, 0), places,
                             placeOf(b, thread, group, i));
+  });
   commit->erase();
 }
 
@@ -170,8 +182,26 @@ void Groups::copyUntil(ImplicitLocOpBuilder &b, Value thread, Value limit) {
                           at);
   auto loop = scf::ForOp::create(b, first, limit, constant(b, 1));
   b.setInsertionPointToStart(loop.getBody());
-  for (size_t i = 0; i < copies.size(); ++i)
-    copy(b, placeOf(b, thread, loop.getInductionVar(), i), copies[i]);
+  auto isAlike = [](block::CopyAsyncOp x, block::CopyAsyncOp y) {
+    return x.getTo() == y.getTo() && x.getElements() == y.getElements();
+  };
+  for (size_t i = 0, end = 0; i < copies.size(); i = end) {
+    while (end < copies.size() && isAlike(copies[i], copies[end]))
+      ++end;
+    forCopies(b, i, end - i, [&](Value number) {
+      copy(b, placeOf(b, thread, loop.getInductionVar(), number), copies[i]);
+    });
+  }
+}
+
+void Groups::forCopies(ImplicitLocOpBuilder &b, size_t first, size_t count,
+                       function_ref<void(Value number)> body) {
+  OpBuilder::InsertionGuard guard(b);
+  auto loop =
+      scf::ForOp::create(b, constant(b, int64_t(first)),
+                         constant(b, int64_t(first + count)), constant(b, 1));
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
 }
 
 void Groups::copy(ImplicitLocOpBuilder &b, Value place, block::CopyAsyncOp op) {
