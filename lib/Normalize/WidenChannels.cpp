@@ -69,7 +69,7 @@ void ckopt::widenChannels(func::FuncOp function, int64_t group) {
     int64_t channels = widened(op.getInput(), op.getGroups(), group);
     Value result = op.getOutput();
     RankedTensorType type = tensorType(result);
-    if (channels == type.getDimSize(1))
+    if (channels == tensorType(op.getInput()).getDimSize(1))
       continue;
     OpBuilder b(op);
     op.getInputMutable().assign(

@@ -33,3 +33,14 @@ func.func @others(%a: tensor<2x2x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>, %b: tens
   %2 = ckopt.conv %e, %f {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x3x8x8xf32>, tensor<8x3x3x3xf32>) -> tensor<2x8x8x8xf32>
   return %0, %1, %2 : tensor<2x8x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x8x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x8x8x8xf32>
 }
+
+// Groups stay as they are, and so do gradients of their weights.
+// CHECK-LABEL: func.func @groups
+// CHECK-NOT: ckopt.pad
+// CHECK-NOT: ckopt.slice
+func.func @groups(%x: tensor<2x3x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>, %dy: tensor<2x3x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>, %y: tensor<2x24x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>)
+    -> (tensor<3x1x3x3xf32>, tensor<24x1x3x3xf32>) {
+  %0 = ckopt.conv_weight_grad %dy, %x {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 3 : i64} : (tensor<2x3x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x3x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<3x1x3x3xf32>
+  %1 = ckopt.conv_weight_grad %y, %y {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 24 : i64} : (tensor<2x24x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x24x8x8xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<24x1x3x3xf32>
+  return %0, %1 : tensor<3x1x3x3xf32>, tensor<24x1x3x3xf32>
+}
