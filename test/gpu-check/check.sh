@@ -54,7 +54,7 @@ mkfifo pipe
 cat pipe >calls &
 reader=$!
 exec 9>pipe
-with="CKOPT_STANDIN_LOG=$work/pipe" visit all 0 9>&-
+with="CKOPT_STANDIN_LOG=$work/pipe" visit all 0 --jobs=3 9>&-
 exec 9>&-
 wait $reader
 told all '^All checks passed'
@@ -73,6 +73,13 @@ sizes=$(sed -n 's/^| lenet | gradients | \([0-9, ]*\) |.*/\1/p' all/report.md)
 cp all/results.jsonl before
 visit all 0
 cmp -s before all/results.jsonl || fail "a second visit does something again"
+
+# Some steps alone, and the others later.
+visit some 0 --only='^golden/mlp/(f32|tf32)$'
+[ "$(wc -l <some/results.jsonl)" -eq 2 ] || fail "--only does other steps"
+visit some 0 --part=A
+[ "$(grep -c '"golden/' some/results.jsonl)" -eq 8 ] || fail "steps that --only left are not done later"
+visit some 64 --only='('
 
 # --- large networks, on a small one ---------------------------------------------
 toy=$there/steps/toy
@@ -120,7 +127,7 @@ END
 # --- killed, and going on --------------------------------------------------------
 cp "$there"/all-cases "$there"/cases
 # Without a shell between, which would be killed in the place of the visit.
-start=exec on_standin CKOPT_STANDIN_SLOW=3000 "$python" "$there"/run --part=A --state=killed >killed.log 2>&1 &
+start=exec on_standin CKOPT_STANDIN_SLOW=3000 "$python" "$there"/run --part=A --jobs=1 --state=killed >killed.log 2>&1 &
 visitor=$!
 until [ -f killed/results.jsonl ] && [ "$(wc -l <killed/results.jsonl)" -ge 4 ]; do
   kill -0 $visitor || { cat killed.log; fail "ended before it was killed"; }

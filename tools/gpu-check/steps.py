@@ -3,10 +3,15 @@
 
 A step has an id that names it for ever, a kind whose steps take about as long
 as each other, seconds that one is expected to take, and a function that returns
-its result: a dictionary, with "why" where it failed or was skipped."""
+its result: a dictionary, with "why" where it failed or was skipped. Steps that
+measure no time have a group, whose steps may run side by side. Steps that do
+have the device to themselves; what makes the first of them slow is done before,
+side by side (`warm`): the driver compiles programs, PyTorch's compiler its
+own."""
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import sys
@@ -14,6 +19,9 @@ import tempfile
 
 FIRST = ["mlp", "gpt", "resnet", "lstm"]
 TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
+# What ncu tells beside its basic figures: what warps wait for, and what caches
+# and memory do.
+SECTIONS = ["--section", "WarpStateStats", "--section", "MemoryWorkloadAnalysis", "--section", "ComputeWorkloadAnalysis"]
 # run's exit code where the C library is too old or the processor another one.
 CANNOT_START = 11
 # Where containers have the driver, if the loader does not look there already.
@@ -24,8 +32,9 @@ TOO_SMALL = 12
 
 
 class Step:
-    def __init__(self, name, kind, estimate, run):
+    def __init__(self, name, kind, estimate, run, group=None, warm=None):
         self.name, self.kind, self.estimate, self.run = name, kind, estimate, run
+        self.group, self.warm = group, warm
 
 
 def skipped(why, **values):
@@ -195,7 +204,7 @@ class Checks:
                 return failed("no error is told", **values)
             return values if values["same_bits"] else failed("other bits than the same kernels as CPU code", **values)
 
-        return Step("golden/%s/f32" % network, "golden", 6, run)
+        return Step("golden/%s/f32" % network, "golden", 6, run, group="golden")
 
     def rounded(self, network, x, target, precision, cpu):
         """Rounding moves inputs of relu and max pooling across their kinks, and
@@ -221,7 +230,7 @@ class Checks:
                               (values["together"], least, most, cpu), **values)
             return values
 
-        return Step("golden/%s/%s" % (network, precision), "golden", 6, run)
+        return Step("golden/%s/%s" % (network, precision), "golden", 6, run, group="golden")
 
     def golden_once(self, chosen):
         for network, x, target, wanted in self.of("golden"):
@@ -246,16 +255,19 @@ class Checks:
                 return failed("no hash", **values)
             return values if values["same_bits"] else failed("other bits than " + first, **values)
 
-        return Step("budget/" + name, "golden", 6, run)
+        # One of another id waits for that to be known.
+        return Step("budget/" + name, "golden", 6, run, group="first" if first == "budget/" + name else "budgets")
 
     def budgets(self):
+        for first in (True, False):
+            for network, x, target, _ in self.of("golden"):
+                feed = self.feed(network, x, target)
+                for budget in range(0, 1) if first else range(1, 4):
+                    yield self.repeated("%s/training/%d" % (network, budget), "budget/%s/training/0" % network, *feed, "--steps=5",
+                                        "--lr=0.01")
         for network, x, target, _ in self.of("golden"):
-            feed = self.feed(network, x, target)
             for budget in range(4):
-                yield self.repeated("%s/gradients/%d" % (network, budget), "golden/%s/f32" % network, *feed)
-            for budget in range(4):
-                yield self.repeated("%s/training/%d" % (network, budget), "budget/%s/training/0" % network, *feed, "--steps=5",
-                                    "--lr=0.01")
+                yield self.repeated("%s/gradients/%d" % (network, budget), "golden/%s/f32" % network, *self.feed(network, x, target))
         for network, x, target, precision, _ in self.of("rounded"):
             for budget in range(2):
                 yield self.repeated("%s/%s/%d" % (network, precision, budget), "golden/%s/%s" % (network, precision),
@@ -296,7 +308,11 @@ class Checks:
                 return failed("other bits than " + other, **values)
             return values
 
-        return Step("large/" + name, "large." + network, 25, run)
+        return Step("large/" + name, "large." + network, 25, run, warm=self.loaded(name))
+
+    def loaded(self, name):
+        """Lets the driver compile a step's code, which it keeps."""
+        return lambda: self.step(name, "--inspect")
 
     def launches(self, name, file):
         """The times of a step's launches, which the logs keep."""
@@ -333,7 +349,7 @@ class Checks:
                 return failed(self.why(name, done, *feed))
             return {"launches": [[l["kernel"], l["code"], l["count"], l["seconds"], l["bytes"]] for l in self.launches(name, file)]}
 
-        return Step("variant/" + name, "variant." + name.split("/")[0], 15, run)
+        return Step("variant/" + name, "variant." + name.split("/")[0], 15, run, warm=self.loaded(name))
 
     def large(self, libraries, kinds):
         for network, x, target, batch, values, classes in self.of("large"):
@@ -364,26 +380,37 @@ class Checks:
                 return failed("measured peak %d, planned %d" % (values["measured"], values["planned"]), **values)
             return values
 
-        return Step("peak/" + name, "peak", 20, run)
+        return Step("peak/" + name, "peak", 20, run, warm=self.loaded(name))
 
     def pytorch(self, network, batch, mode, precision, *flags):
+        def measure(*more):
+            tf32 = "off" if precision == "f32" else "on"
+            command = [self.python(), self.home / "bench_torch.py", network, batch, mode, "--tf32=" + tf32, "--device=" + self.device]
+            # Inductor compiles for longer than any step of ours runs.
+            return self.visit.run(command + (["--amp=bf16"] if precision == "bf16" else []) + list(flags) + list(more),
+                                  self.environment_of_torch(), limit=self.visit.limit * (3 if mode == "compile" else 1))
+
         def run():
             if "torch" not in self.visit.results.get("inventory/torch", {}):
                 return skipped("PyTorch is not here")
-            tf32 = "off" if precision == "f32" else "on"
-            command = [self.python(), self.home / "bench_torch.py", network, batch, mode, "--tf32=" + tf32,
-                       "--steps=%d" % self.steps, "--device=" + self.device]
-            # Inductor compiles for longer than any step of ours runs.
-            done = self.visit.run(command + (["--amp=bf16"] if precision == "bf16" else []) + list(flags), self.environment_of_torch(),
-                                  limit=self.visit.limit * (3 if mode == "compile" else 1))
+            done = measure("--steps=%d" % self.steps)
             if done.code:
                 self.visit.log("failed/torch.%s.%s.%s.txt" % (network, mode, precision), done.out + done.err)
                 return skipped((done.err.strip().splitlines() or ["exit code %d" % done.code])[-1])
             line = done.value("json ")
             return json.loads(line) if line else failed("no times are told")
 
+        def warm():
+            """Lets PyTorch's compiler fill its cache. What it measured beside
+            other work, to choose between forms of a kernel, is forgotten."""
+            if "torch" in self.visit.results.get("inventory/torch", {}):
+                measure("--steps=1", "--warmup=1")
+                for chosen in pathlib.Path(self.environment["TORCHINDUCTOR_CACHE_DIR"]).rglob("*.best_config"):
+                    chosen.unlink()
+
         tags = [mode] + [flag.strip("-") for flag in flags]
-        return Step("torch/%s/%s/%s" % (network, "+".join(tags), precision), "torch." + mode, 90 if mode == "compile" else 30, run)
+        return Step("torch/%s/%s/%s" % (network, "+".join(tags), precision), "torch." + mode, 90 if mode == "compile" else 30, run,
+                    warm=warm if mode == "compile" else None)
 
     def torch_first(self):
         for network, x, target, batch, values, classes in self.of("large"):
@@ -453,7 +480,7 @@ class Checks:
             if not codes:
                 return dict(status="later", why="no kernel of it has been timed: part A comes first")
             # The first launch of each, since a kernel has one form of launch.
-            before = [program, "--clock-control", "none", "--set", "basic", "--filter-mode", "per-launch-config",
+            before = [program, "--clock-control", "none", "--set", "basic"] + SECTIONS + ["--filter-mode", "per-launch-config",
                       "--launch-count", "1", "--kernel-name", "regex:^(%s)$" % "|".join(codes[:8])]
             done = self.step("%s/%s" % (network, kind), *feed, "--one-by-one", before=before)
             self.visit.log("ncu/%s.%s.txt" % (network, kind.replace("/", ".")), done.out + done.err)

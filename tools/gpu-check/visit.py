@@ -14,6 +14,7 @@ import pathlib
 import signal
 import subprocess
 import tarfile
+import threading
 import time
 
 try:
@@ -56,15 +57,24 @@ def end_with_parent():
         LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+def end(child):
+    """Ends a process and its children."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
 class Visit:
     def __init__(self, state, deadline, limit):
         self.start = time.monotonic()
+        self.lock = threading.Lock()  # of the archive and of what runs
         self.deadline, self.limit = deadline, limit
         self.state = pathlib.Path(state)
         self.state.mkdir(parents=True, exist_ok=True)
         self.path = self.state / "results.jsonl"
         self.logs = self.state / "logs.tar"
-        self.child = None
+        self.children = set()
         self.file = open(str(self.path), "a", encoding="utf-8")
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,35 +112,38 @@ class Visit:
         late = False
         try:
             # A session of its own, so that its children end with it.
-            self.child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                          stderr=subprocess.PIPE, env=environment, start_new_session=True,
-                                          preexec_fn=end_with_parent)
+            child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, env=environment, start_new_session=True,
+                                     preexec_fn=end_with_parent)
         except OSError as error:
             return Done(127, "", str(error), 0, False)
+        with self.lock:
+            self.children.add(child)
         try:
-            out, err = self.child.communicate(timeout=limit)
+            out, err = child.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             late = True
-            self.stop()
-            out, err = self.child.communicate()
-        code = self.child.returncode
-        self.child = None
+            end(child)
+            out, err = child.communicate()
+        with self.lock:
+            self.children.discard(child)
         err = err.decode("utf-8", "replace")
         if late:
             err = "not done after %.0f s\n" % limit + err
-        return Done(code, out.decode("utf-8", "replace"), err, time.monotonic() - start, late)
+        return Done(child.returncode, out.decode("utf-8", "replace"), err, time.monotonic() - start, late)
 
     def stop(self):
-        """Ends the process that runs."""
-        if self.child:
-            try:
-                os.killpg(self.child.pid, signal.SIGKILL)
-            except OSError:
-                pass
+        """Ends all processes that run. Takes no lock: a signal may have
+        interrupted who holds it."""
+        for child in list(self.children):
+            end(child)
 
     def log(self, name, text):
         """Keeps a text in the archive."""
-        data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        with self.lock:
+            self.append(name, text.encode("utf-8", "replace") if isinstance(text, str) else text)
+
+    def append(self, name, data):
         if len(data) > LOG_BYTES and not name.endswith(".json"):
             data = data[:LOG_BYTES] + b"\n... cut\n"
         if self.logs.exists() and self.logs.stat().st_size > LOGS_BYTES and not name.startswith(("kernel-times/", "locks/")):
