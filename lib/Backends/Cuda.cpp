@@ -116,6 +116,9 @@ public:
     options.multiprocessors = settings.multiprocessors
                                   ? settings.multiprocessors
                                   : cudaMultiprocessors(usualDevice(90));
+    options.sharedBytes = settings.sharedBytes
+                              ? settings.sharedBytes
+                              : int32_t(runtime::mostSharedBytes(80));
     options.ownBesideLibraries = settings.ownBesideLibraries;
     options.contractions = *variant;
     options.precision = *precision;
@@ -362,6 +365,7 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   kernels.multiprocessors = (*own)->multiprocessors
                                 ? (*own)->multiprocessors
                                 : cudaMultiprocessors(device);
+  kernels.sharedBytes = int32_t(runtime::mostSharedBytes(int32_t((*own)->sm)));
   kernels.threads = 1;
   if (request.runsHere && request.device.target.empty())
     return usageError("a step for CUDA runs on a device: give --device=cuda:0");

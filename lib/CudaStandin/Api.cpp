@@ -263,15 +263,19 @@ STANDIN cuFuncGetAttribute(int *value, FunctionAttribute attribute,
   return kSuccess;
 }
 
-/// What a block may have on every device from compute capability 8.0 on.
-static constexpr int64_t kMostSharedBytes = 99 << 10;
+/// What a block may have: the least of compute capabilities from 8.0 on, and
+/// what data centers' devices from 9.0 on have.
+static int64_t mostSharedBytes() {
+  int capability = Machine::get().capability;
+  return (capability >= 90 && capability < 120 ? 227 : 99) << 10;
+}
 
 STANDIN cuFuncSetAttribute(Function function, FunctionAttribute attribute,
                            int value) {
   ENTER("cuFuncSetAttribute",
         function->symbol + " " + text(attribute) + " " + text(value));
   if (attribute != kMaxDynamicSharedBytes || value < 0 ||
-      value > kMostSharedBytes - function->entry->sharedBytes)
+      value > mostSharedBytes() - int64_t(function->entry->sharedBytes))
     return kInvalidValue;
   function->dynamicBytes = static_cast<unsigned>(value);
   return kSuccess;

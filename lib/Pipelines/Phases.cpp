@@ -207,6 +207,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   kernels.target = target.name();
   kernels.libraryWorkspace = options.libraryWorkspace;
   kernels.multiprocessors = options.multiprocessors;
+  kernels.sharedBytes = options.sharedBytes;
   kernels.ownBesideLibraries = options.ownBesideLibraries;
   kernels.contractions = options.contractions;
   kernels.matmulPrecision = options.matmulPrecision;

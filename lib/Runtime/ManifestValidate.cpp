@@ -164,7 +164,6 @@ bool validateCalls(const Manifest &m, std::string &error) {
 
 // Limits of every architecture from sm_80 on, and of PTX.
 constexpr int64_t kMaxGrid = 0x7FFFFFFF, kMaxBlock = 1024;
-constexpr int64_t kMaxShared = 99 * 1024;
 constexpr int64_t kMaxParameterBytes = 4096;
 
 bool isIdentifier(std::string_view text) {
@@ -188,7 +187,7 @@ bool validateKernels(const Manifest &m, std::string &error) {
     if (k.grid < 1 || k.grid > kMaxGrid || k.block < 1 || k.block > kMaxBlock)
       return bad(std::to_string(k.grid) + " blocks of " +
                  std::to_string(k.block) + " threads");
-    if (k.sharedBytes < 0 || k.sharedBytes > kMaxShared)
+    if (k.sharedBytes < 0 || k.sharedBytes > mostSharedBytes(m.device.sm))
       return bad(std::to_string(k.sharedBytes) + " bytes of shared memory");
     if (k.pointers < 0 || k.scalars < 0 ||
         (int64_t(k.pointers) + k.scalars + 1) * 8 > kMaxParameterBytes)

@@ -135,6 +135,14 @@ struct DeviceInfo {
   uint64_t codeHash = 0, dataHash = 0;
 };
 
+/// Returns the bytes of shared memory that a block of code for a compute
+/// capability may have: 8.6 and 8.9 have the least of those from 8.0 on; of
+/// those from 9.0 on some have less than this (12.0), where such code does not
+/// load.
+constexpr int64_t mostSharedBytes(int32_t sm) {
+  return int64_t(sm >= 90 ? 227 : 99) << 10;
+}
+
 /// An entry point of the device code. It is launched on `grid` blocks of
 /// `block` threads (one dimension) with the parameters, in this order:
 /// `pointers` device pointers, `scalars` i64 values, one scratch pointer.
@@ -142,8 +150,8 @@ struct KernelInfo {
   std::string symbol; ///< [A-Za-z_][A-Za-z0-9_]*
   int64_t grid = 1;   ///< 1 .. 2^31 - 1
   int64_t block = 1;  ///< 1 .. 1024
-  /// Shared memory, at most 99 KiB; of more than 48 KiB, which code cannot
-  /// declare, launches ask for all.
+  /// Shared memory, at most mostSharedBytes(); of more than 48 KiB, which code
+  /// cannot declare, launches ask for all.
   int64_t sharedBytes = 0;
   int32_t pointers = 0;
   int32_t scalars = 0;

@@ -62,6 +62,9 @@ struct KernelSettings {
   /// Multiprocessors that contractions are divided for, on a device; 0: the
   /// target's default. The order of their sums depends on it.
   int32_t multiprocessors = 0;
+  /// Shared memory that a block may have, on a device; 0: the target's default.
+  /// Tiles, and so the order of sums, depend on it.
+  int32_t sharedBytes = 0;
   /// Code of our own is made for what is left to libraries, too: it runs where
   /// they refuse. Workspaces are then no larger than a call's tensors.
   bool ownBesideLibraries = false;
@@ -93,6 +96,7 @@ struct CodegenOptions {
   unsigned vectorBits = 512;
   int64_t libraryWorkspace = 0; ///< KernelSettings::libraryWorkspace
   int64_t multiprocessors = 1;  ///< KernelSettings::multiprocessors
+  int64_t sharedBytes = 0;      ///< KernelSettings::sharedBytes
   bool ownBesideLibraries = false;
   ContractionVariant contractions = {};
   /// Of contractions and convolutions of f32 whose kernels round operands;

@@ -135,6 +135,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
     settings.vectorBits = vectorBits;
     settings.libraryWorkspace = libraryWorkspace;
     settings.multiprocessors = multiprocessors;
+    settings.sharedBytes = sharedBytes;
     settings.ownBesideLibraries = ownBesideLibraries;
     settings.contractions = contractions;
     settings.matmulPrecision = matmulPrecision;

@@ -169,7 +169,11 @@ ckrt_status Engine::findKernel(const KernelInfo &kernel) {
     result = cuda.funcSetAttribute(function, kMaxDynamicSharedBytes, bytes);
     if (result != kSuccess)
       return failed("kernel " + kernel.symbol + " needs " +
-                        std::to_string(bytes) + " bytes of shared memory",
+                        std::to_string(bytes) + " bytes of shared memory" +
+                        (manifest.device.sm > kLeastCapability
+                             ? " (--sm=" + std::to_string(kLeastCapability) +
+                                   " makes code that needs less)"
+                             : ""),
                     result);
   }
   functions.push_back(function);

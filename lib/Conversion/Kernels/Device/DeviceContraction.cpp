@@ -181,7 +181,8 @@ public:
     code.reuse = libraryReuse(kernel, code);
     gemms = describe();
     for (DeviceGemm &gemm : gemms) {
-      gemm.chooseShape(options.multiprocessors, options.contractions);
+      gemm.chooseShape({options.multiprocessors, options.sharedBytes},
+                       options.contractions);
       planLaunches(gemm);
       gemm.addCosts(code.shapes);
     }

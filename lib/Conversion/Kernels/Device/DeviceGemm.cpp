@@ -10,11 +10,14 @@
 #include "ckopt/Dialect/Block/IR/BlockDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
+#include <algorithm>
+#include <cmath>
+
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-void DeviceGemm::chooseShape(int64_t multiprocessors,
+void DeviceGemm::chooseShape(const TileDevice &device,
                              const ContractionVariant &variant) {
   auto bytes = [](Type type) {
     return int64_t(type.getIntOrFloatBitWidth()) / 8;
@@ -23,7 +26,20 @@ void DeviceGemm::chooseShape(int64_t multiprocessors,
                       std::max(bytes(aElement), bytes(bElement)),
                       bytes(operand.type), aLanes, bLanes, aReads, bReads,
                       isCopyable(true) && isCopyable(false)},
-                     multiprocessors, variant);
+                     device, variant);
+  rowsGrouped = rowsTogether(device.multiprocessors);
+}
+
+int64_t DeviceGemm::rowsTogether(int64_t multiprocessors) const {
+  double row = double(shape.m * aElement.getIntOrFloatBitWidth()) / aReads,
+         column = double(shape.n * bElement.getIntOrFloatBitWidth()) / bReads,
+         atOnce = double(multiprocessors * shape.resident);
+  // The fewest bytes for so many tiles are those of as many in both directions.
+  int64_t rows = std::llround(std::sqrt(atOnce * column / row));
+  // Where all columns have place beside each other nothing is read twice.
+  if (double(tilesN()) * double(std::max<int64_t>(rows, 1)) <= atOnce)
+    return 1;
+  return std::clamp<int64_t>(rows, 1, std::max<int64_t>(tilesM(), 1));
 }
 
 bool DeviceGemm::isCopyable(bool isA) const {
@@ -252,6 +268,22 @@ void DeviceGemm::emitSliceProducts(Emitter &e, const Tile &tile, Value thread,
     emitProducts(e, tile, thread, number);
 }
 
+SmallVector<Value> DeviceGemm::tileAt(Emitter &e, Value number) const {
+  if (rowsGrouped == 1)
+    return split(e, number, {batch, tilesM(), tilesN()});
+  auto [ofBatch, inBatch] = divided(e, number, tilesM() * tilesN());
+  auto [group, inGroup] = divided(e, inBatch, rowsGrouped * tilesN());
+  auto [column, row] = divided(e, inGroup, rowsGrouped);
+  // The last group may have fewer rows.
+  if (int64_t left = tilesM() % rowsGrouped) {
+    Value isFull = isBelow(e, group, tilesM() / rowsGrouped);
+    auto [lastColumn, lastRow] = divided(e, inGroup, left);
+    column = e.select(isFull, column, lastColumn);
+    row = e.select(isFull, row, lastRow);
+  }
+  return {ofBatch, e.add(e.mul(group, e.index(rowsGrouped)), row), column};
+}
+
 /// Finds the tile of a block, and its part of k.
 DeviceGemm::Tile DeviceGemm::tileOf(Emitter &e, Value block, Value &isWhole,
                                     Value &partial) const {
@@ -268,7 +300,7 @@ DeviceGemm::Tile DeviceGemm::tileOf(Emitter &e, Value block, Value &isWhole,
       part = e.select(isWhole, e.index(0), part);
     }
   }
-  SmallVector<Value> at = split(e, number, {batch, tilesM(), tilesN()});
+  SmallVector<Value> at = tileAt(e, number);
   Tile tile;
   tile.batch = at[0];
   tile.row = e.mul(at[1], e.index(shape.m));
@@ -302,6 +334,10 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   auto results = [&](Value partial) {
     Tile to = tile;
     to.partial = partial;
+    if (!partial && gathersResults()) {
+      emitGatheredResults(e, to);
+      return SmallVector<Value>();
+    }
     e.forThreads(kThreads, [&](Value thread) {
       emitResults(e, to,
                   onTensorCores() ? resultsOfWarps(e, to, thread)
@@ -344,8 +380,7 @@ void DeviceGemm::emitSum(Emitter &e, Value first) const {
     return total;
   };
   SmallVector<Value> in = split(e, first, {partTiles(), shape.m, shape.n});
-  SmallVector<Value> at = split(e, e.add(in[0], e.index(shape.wholeTiles)),
-                                {batch, tilesM(), tilesN()});
+  SmallVector<Value> at = tileAt(e, e.add(in[0], e.index(shape.wholeTiles)));
   Tile tile;
   tile.batch = at[0];
   Value row = e.add(e.mul(at[1], e.index(shape.m)), in[1]),

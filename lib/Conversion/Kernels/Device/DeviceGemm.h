@@ -97,12 +97,17 @@ struct DeviceGemm {
   }
   /// How it is cut into blocks; chooseShape() decides, when all else is known.
   TileShape shape;
-  void chooseShape(int64_t multiprocessors, const ContractionVariant &variant);
+  int64_t rowsGrouped = 1; ///< rowsTogether()
+  void chooseShape(const TileDevice &device, const ContractionVariant &variant);
   int64_t slice() const { return shape.slice; }
   int64_t parts() const { return shape.parts; }
   int64_t tilesM() const { return llvm::divideCeil(m, shape.m); }
   int64_t tilesN() const { return llvm::divideCeil(n, shape.n); }
   int64_t tiles() const { return batch * tilesM() * tilesN(); }
+  /// How many rows of tiles are numbered column by column. Blocks that run at
+  /// the same time are near each other in both directions then, and load fewer
+  /// bytes that the L2 cache does not have. Sums do not depend on it.
+  int64_t rowsTogether(int64_t multiprocessors) const;
   /// The tiles whose parts are added afterwards, or all with one part.
   int64_t partTiles() const { return tiles() - shape.wholeTiles; }
   int64_t blocks() const { return shape.wholeTiles + partTiles() * parts(); }
@@ -211,6 +216,10 @@ private:
                                        Value thread) const;
   void emitResults(Emitter &e, const Tile &tile,
                    ArrayRef<Result> results) const;
+  /// Returns whether results pass through shared memory: rows of them take
+  /// vectors, and slices are of their type and leave room.
+  bool gathersResults() const;
+  void emitGatheredResults(Emitter &e, const Tile &tile) const;
   void emitPartial(Emitter &e, const Tile &tile, const Result &result) const;
   Value insideOf(Emitter &e, Value row, Value column) const;
   Value loadAddend(Emitter &e, const Tile &tile, Value row, Value column,
@@ -218,6 +227,8 @@ private:
   void emitStore(Emitter &e, const Tile &tile, Value row, Value column,
                  Value elements) const;
   Tile tileOf(Emitter &e, Value block, Value &isWhole, Value &partial) const;
+  /// Returns batch, row and column, in tiles, of a tile by its number.
+  SmallVector<Value> tileAt(Emitter &e, Value number) const;
 };
 
 } // namespace ckopt::codegen

@@ -229,19 +229,23 @@ void DeviceGemm::emitSlicesAsync(Emitter &e, const Tile &tile) const {
     e.forThreads(kThreads, [&](Value thread) { copy(thread, from, number); });
     return SmallVector<Value>();
   });
-  e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
-    e.forThreads(kThreads,
-                 [&](Value) { block::WaitCopiesOp::create(e.b, ahead - 1); });
-    e.forThreads(kThreads, [&](Value thread) {
-      auto numberOf = [&](Value first) -> Value {
-        Value done = arith::DivUIOp::create(e.b, e.sub(first, tile.low),
-                                            e.index(slice()));
-        return arith::RemUIOp::create(e.b, done, e.index(shape.buffers));
-      };
-      Value next = e.add(from, e.index(ahead * slice()));
-      copy(thread, next, numberOf(next));
-      emitSliceProducts(e, tile, thread, numberOf(from));
-    });
-    return SmallVector<Value>();
-  });
+  // The buffers that are multiplied and filled: a remainder by three or four
+  // would be a chain of instructions that all warps wait for at each barrier.
+  auto after = [&](Value number) {
+    Value next = e.add(number, e.index(1));
+    Value isEnd =
+        e.cmpi(arith::CmpIPredicate::eq, next, e.index(shape.buffers));
+    return e.select(isEnd, e.index(0), next);
+  };
+  e.forLoop(tile.low, tile.high, slice(), {e.index(0), e.index(ahead)},
+            [&](Value from, ValueRange numbers) {
+              e.forThreads(kThreads, [&](Value) {
+                block::WaitCopiesOp::create(e.b, ahead - 1);
+              });
+              e.forThreads(kThreads, [&](Value thread) {
+                copy(thread, e.add(from, e.index(ahead * slice())), numbers[1]);
+                emitSliceProducts(e, tile, thread, numbers[0]);
+              });
+              return SmallVector<Value>{after(numbers[0]), after(numbers[1])};
+            });
 }

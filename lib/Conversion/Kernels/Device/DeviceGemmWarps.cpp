@@ -8,6 +8,7 @@
 // lets the threads that load a fragment together use different banks.
 //
 //===----------------------------------------------------------------------===//
+#include "Device/DeviceContraction.h"
 #include "Device/DeviceGemm.h"
 #include "Device/DeviceGemmTile.h"
 #include "ckopt/Dialect/Block/IR/BlockDialect.h"
@@ -119,4 +120,65 @@ DeviceGemm::resultsOfWarps(Emitter &e, const Tile &tile, Value thread) const {
         }
       }
   return results;
+}
+
+/// Returns the distance of rows of results in shared memory, so that 8 of them
+/// use different banks.
+static int64_t pitchOfResults(const TileShape &shape) { return shape.n + 8; }
+
+bool DeviceGemm::gathersResults() const {
+  if (!onTensorCores() || cElement != operand.type || !cAlongN || addend ||
+      cLanes * cElement.getIntOrFloatBitWidth() != 128)
+    return false;
+  int64_t rows = 8 / WarpTile(shape).warpsN * kRows;
+  return rows * pitchOfResults(shape) <= shape.buffers * sharedElements(true);
+}
+
+/// Stores a tile in rows of vectors, through the shared memory of a's slices. A
+/// fragment has 16 bytes of a row of halves, 32 of one of f32, a part of what
+/// memory takes at once: stores took longer than the products of few channels.
+/// Each pass moves the 16 rows of a fragment of all warps.
+void DeviceGemm::emitGatheredResults(Emitter &e, const Tile &tile) const {
+  const WarpTile part(shape);
+  int64_t warpsM = 8 / part.warpsN, blocks = part.n / kColumns;
+  int64_t rowPitch = pitchOfResults(shape), vectors = shape.n / int64_t(cLanes);
+  VectorType wide = VectorType::get({int64_t(cLanes)}, cElement);
+  for (int64_t i = 0; i < part.m / kRows; ++i) {
+    e.forThreads(kThreads, [&](Value thread) {
+      Value warp = quotient(e, thread, kWarp),
+            lane = remainder(e, thread, kWarp);
+      Value row = e.add(e.mul(quotient(e, warp, part.warpsN), e.index(kRows)),
+                        quotient(e, lane, 4));
+      Value column =
+          e.add(e.mul(remainder(e, warp, part.warpsN), e.index(part.n)),
+                e.mul(remainder(e, lane, 4), e.index(2)));
+      Value first = e.add(e.mul(row, e.index(rowPitch)), column);
+      for (int64_t j = 0; j < blocks; ++j)
+        for (int64_t half = 0; half < 2; ++half) {
+          int64_t number = ((i * blocks + j) * 2 + half) * 2;
+          Value two[2];
+          for (int64_t l = 0; l < 2; ++l)
+            two[l] =
+                memref::LoadOp::create(e.b, tile.sums, sumAt(e, number + l));
+          Value sums = vector::FromElementsOp::create(
+              e.b, VectorType::get({2}, type), two);
+          Value at = e.add(first, e.index(half * 8 * rowPitch + j * kColumns));
+          vector::StoreOp::create(e.b, formed(e, sums, {cElement}),
+                                  tile.sharedA, asIndex(e, at));
+        }
+    });
+    e.forThreads(kThreads, [&](Value thread) {
+      for (int64_t v = 0; v < kRows * warpsM * vectors; v += kThreads) {
+        auto [row, vector] = divided(e, e.add(thread, e.index(v)), vectors);
+        auto [warp, inside] = divided(e, row, kRows);
+        Value column = e.mul(vector, e.index(cLanes));
+        Value at = e.add(e.mul(row, e.index(rowPitch)), column);
+        Value elements =
+            vector::LoadOp::create(e.b, wide, tile.sharedA, asIndex(e, at));
+        Value to = e.add(e.add(tile.row, e.mul(warp, e.index(part.m))),
+                         e.add(inside, e.index(i * kRows)));
+        emitStore(e, tile, to, e.add(tile.column, column), elements);
+      }
+    });
+  }
 }

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rates are estimates for an H100, from data sheets and machine code; nothing
-// has been measured. Only their proportions matter here.
+// Rates are those of an H200: bounds from its data sheet and machine code, and
+// what prototypes of such loops reached of the tightest one. Only their
+// proportions matter here.
 //
 //===----------------------------------------------------------------------===//
 #include "Device/DeviceTiles.h"
@@ -36,17 +37,19 @@ static constexpr Tile kTiles[] = {
 /// A multiprocessor's cycles in a microsecond, and what it does in one at most:
 /// products by mma.sync (62 % of what the data sheet says of tensor cores, as
 /// microbenchmarks of Hopper have found), of words and of halves; bytes of
-/// shared memory; its share of the L2 cache's bytes.
+/// shared memory; its share of the L2 cache's bytes (34 were measured).
 static constexpr double kCycles = 1755, kWordProducts = 635,
                         kHalfProducts = 1270, kSharedRate = 128,
-                        kCacheRate = 23.5;
-/// What loops reach of the tightest of these bounds: where two blocks share a
-/// multiprocessor, or slices are on their way ahead of the next; and a block
-/// alone whose loads pause while it copies a slice. With these, tiles of 128 x
-/// 128 of TF32 come to 143 TFLOP/s on an H100, and to 285 of halves in memory;
-/// the largest to 191 and 380: 0.5 and 0.6 of what cuBLAS reaches by wgmma,
-/// where mma.sync with asynchronous copies is known to reach 0.6 to 0.7.
-static constexpr double kReached = 0.82, kReachedAlone = 0.7;
+                        kCacheRate = 34;
+/// What loops reach of the tightest of these bounds, measured: where two blocks
+/// share a multiprocessor, and where one is alone, whose warps wait at the same
+/// barrier. Words are rounded on their way, which takes issue slots in bursts.
+/// Products of 4,096 by TF32: 165 TFLOP/s with two blocks of 128 x 128, 139
+/// with one of 128 x 256; of halves 381 and 409.
+static constexpr double kWordsReached = 0.7, kHalvesReached = 0.8,
+                        kWordsAlone = 0.56, kHalvesAlone = 0.7;
+/// What is left of that where slices pass through registers.
+static constexpr double kPastRegisters = 0.8;
 /// A multiprocessor's products in a microsecond with tiles of 128 x 128 by
 /// fused multiply-adds.
 static constexpr double kThreadRate = 0.155e6;
@@ -58,15 +61,15 @@ static constexpr double kLaunchMicroseconds = 3;
 static constexpr double kWordsIssued = 546, kHalvesIssued = 2214,
                         kLoadInstructions = 14, kIssued = 128;
 /// What of a multiprocessor's rate a block reaches that is alone on it, where
-/// others fit beside it.
-static constexpr double kAlone = 0.6;
+/// others fit beside it (0.88 and 0.9 were measured with a fourth buffer).
+static constexpr double kAlone = 0.8;
 /// What starting and ending a block costs, as a length of k.
 static constexpr double kBlockDepth = 48;
 /// The shortest part of k that is worth a block.
 static constexpr int64_t kLeastPart = 256, kLeastTailPart = 64;
-/// Of a block, what all devices have; a multiprocessor has about twice that.
-static constexpr int64_t kMostSharedBytes = 99 * 1024,
-                         kSharedOfAll = 160 * 1024;
+/// Of each block, what the system takes of a multiprocessor's shared memory;
+/// and what a multiprocessor has where a block may have no more than 99 KiB.
+static constexpr int64_t kSystemShared = 1024, kLeastShared = 160 * 1024;
 /// Registers for elements on their way, of tensor cores and f64, and else, and
 /// the most loads: where each has an address of its own, more take what
 /// registers the sums of a tile of 128 x 128 leave.
@@ -117,9 +120,19 @@ static bool isFast(const TileProblem &p, const Tile &t, int64_t slice,
   return t.resident == 4 || a / p.aLanes + b / p.bLanes <= kMostLoads;
 }
 
+/// Returns the shared memory for each of so many blocks on a multiprocessor.
+static int64_t sharedOfBlock(const TileDevice &device, int64_t resident) {
+  int64_t all = device.sharedBytes + kSystemShared;
+  return std::min(device.sharedBytes, all < kLeastShared
+                                          ? kLeastShared / resident
+                                          : all / resident - kSystemShared);
+}
+
 /// Returns the longest slices that are fast for a tile, copied ahead where that
 /// is possible, or what the variant asks for; none: this tile does not fit.
+/// Slices of 128 bytes a row halve the barriers, and load whole lines.
 static std::optional<Pipeline> pipelineOf(const TileProblem &p, const Tile &t,
+                                          const TileDevice &device,
                                           const ContractionVariant &variant) {
   auto fits = [&](int64_t slice, int64_t buffers, bool isCopied, int64_t most) {
     return isPossible(p, t, slice) &&
@@ -129,7 +142,7 @@ static std::optional<Pipeline> pipelineOf(const TileProblem &p, const Tile &t,
                     int64_t most) -> std::optional<Pipeline> {
     if (variant.slice && fits(variant.slice, buffers, isCopied, most))
       return Pipeline{variant.slice, buffers, isCopied};
-    for (int64_t slice : {32, 16, 8})
+    for (int64_t slice : {64, 32, 16, 8})
       if (fits(slice, buffers, isCopied, most) && isFast(p, t, slice, isCopied))
         return Pipeline{slice, buffers, isCopied};
     if (variant.tile)
@@ -140,13 +153,16 @@ static std::optional<Pipeline> pipelineOf(const TileProblem &p, const Tile &t,
   };
   if (p.isCopyable && (!variant.stages || variant.stages > 2)) {
     if (variant.stages)
-      if (auto asked = choose(variant.stages, true, kMostSharedBytes))
+      if (auto asked = choose(variant.stages, true, device.sharedBytes))
         return asked;
-    int64_t most = std::min(kMostSharedBytes, kSharedOfAll / t.resident);
-    if (auto copied = choose(3, true, most))
+    int64_t most = sharedOfBlock(device, t.resident);
+    if (auto copied = choose(3, true, most)) {
+      if (fits(copied->slice, 4, true, most))
+        copied->buffers = 4;
       return copied;
+    }
   }
-  return choose(variant.stages == 1 ? 1 : 2, false, kMostSharedBytes);
+  return choose(variant.stages == 1 ? 1 : 2, false, sharedOfBlock(device, 1));
 }
 
 /// Returns whether a tile is what a variant asks for.
@@ -174,15 +190,19 @@ static double rateOf(const TileProblem &p, const Tile &t, bool isCopied) {
     return products / (products / rate + narrow / kCycles);
   }
   // Warps form 2 x 4 or 4 x 2, the longer side divided by 4.
+  bool ofWords = p.sharedBytes >= 4;
   double fragments = 8 * (std::max(m, n) / 4 + std::min(m, n) / 2);
   double bytes = (fragments + m + n) * double(p.sharedBytes);
   double cycles = std::max(
-      {products / (p.sharedBytes < 4 ? kHalfProducts : kWordProducts),
+      {products / (ofWords ? kWordProducts : kHalfProducts),
        bytes / kSharedRate,
        (m / p.aReads + n / p.bReads) * double(p.memoryBytes) / kCacheRate,
-       products / (p.sharedBytes < 4 ? kHalvesIssued : kWordsIssued) + narrow});
-  return products / cycles * kCycles *
-         (t.resident == 1 && !isCopied ? kReachedAlone : kReached);
+       products / (ofWords ? kWordsIssued : kHalvesIssued) + narrow});
+  bool isAlone = t.resident == 1;
+  double reached = ofWords ? (isAlone ? kWordsAlone : kWordsReached)
+                           : (isAlone ? kHalvesAlone : kHalvesReached);
+  return products / cycles * kCycles * reached *
+         (isCopied ? 1 : kPastRegisters);
 }
 
 namespace {
@@ -241,7 +261,7 @@ private:
 } // namespace
 
 TileShape ckopt::codegen::chooseTile(const TileProblem &p,
-                                     int64_t multiprocessors,
+                                     const TileDevice &device,
                                      const ContractionVariant &variant) {
   TileShape best;
   double least = -1;
@@ -249,14 +269,14 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
   wide.aLanes = wide.bLanes = 16 / p.memoryBytes;
   wide.aReads = wide.bReads = 1;
   bool hasWanted = llvm::any_of(kTiles, [&](const Tile &t) {
-    return isWanted(t, variant.tile) && pipelineOf(p, t, variant);
+    return isWanted(t, variant.tile) && pipelineOf(p, t, device, variant);
   });
   auto consider = [&](const Tile &t, const Pipeline &pipeline, double whole,
                       int64_t wanted, int64_t leastPart) {
     int64_t length = llvm::alignTo(
         llvm::divideCeil(std::max<int64_t>(p.k, 1), wanted), kPartStep);
     int64_t parts = std::max<int64_t>(llvm::divideCeil(p.k, length), 1);
-    Waves waves(p, t, pipeline.isCopied, multiprocessors);
+    Waves waves(p, t, pipeline.isCopied, device.multiprocessors);
     if (wanted > 1 && !variant.parts &&
         (length < leastPart ||
          waves.partialBytes(whole, parts) > kMostPartialBytes))
@@ -275,16 +295,16 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
     return true;
   };
   for (const Tile &t : kTiles) {
-    std::optional<Pipeline> pipeline = pipelineOf(p, t, variant);
+    std::optional<Pipeline> pipeline = pipelineOf(p, t, device, variant);
     if (!pipeline || (hasWanted && !isWanted(t, variant.tile)))
       continue;
     int64_t first = std::max<int64_t>(variant.parts, 1), last = first;
     if (!variant.parts)
-      last = 4 * multiprocessors + 1;
+      last = 4 * device.multiprocessors + 1;
     for (int64_t wanted = first; wanted <= last; ++wanted)
       if (!consider(t, *pipeline, 0, wanted, kLeastPart))
         break;
-    Waves waves(p, t, pipeline->isCopied, multiprocessors);
+    Waves waves(p, t, pipeline->isCopied, device.multiprocessors);
     if (double whole = waves.inWaves(); whole > 0 && !variant.parts)
       for (int64_t parts = waves.tailParts(); parts > 1; parts /= 2)
         consider(t, *pipeline, whole, parts, kLeastTailPart);

@@ -9,9 +9,9 @@
 // waves of blocks over the device's multiprocessors, and takes the shortest:
 // all tiles in as many parts, or in parts only those that are left behind full
 // waves (which then make one short wave more). A variant for measurements
-// leaves fewer choices. Guarantee: the choice follows from shape, types and
-// number of multiprocessors alone, so a contraction has the same bits in every
-// plan. Complexity: O(parts) for each shape of tile.
+// leaves fewer choices. Guarantee: the choice follows from shape, types, the
+// number of multiprocessors and a block's shared memory alone, so a contraction
+// has the same bits in every plan. Complexity: O(parts) for each shape of tile.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICETILES_H
@@ -23,6 +23,12 @@
 #include <cstdint>
 
 namespace ckopt::codegen {
+
+/// What a contraction is cut for.
+struct TileDevice {
+  int64_t multiprocessors = 1;
+  int64_t sharedBytes = 99 * 1024; ///< shared memory that a block may have
+};
 
 /// What decides how a contraction is cut.
 struct TileProblem {
@@ -63,11 +69,11 @@ struct TileShape {
 /// Threads of a block.
 inline constexpr int64_t kTileThreads = 256;
 /// What parts of k are a multiple of; slices divide it.
-inline constexpr int64_t kPartStep = 32;
+inline constexpr int64_t kPartStep = 64;
 /// The most bytes that partial results of one contraction take.
 inline constexpr int64_t kMostPartialBytes = int64_t(32) << 20;
 
-TileShape chooseTile(const TileProblem &problem, int64_t multiprocessors,
+TileShape chooseTile(const TileProblem &problem, const TileDevice &device,
                      const ContractionVariant &variant = {});
 
 } // namespace ckopt::codegen

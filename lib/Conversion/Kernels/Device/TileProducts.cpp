@@ -19,8 +19,8 @@ static Value place(Emitter &e, Value v) {
 }
 
 TileProducts::TileProducts(Emitter &e, OperandForm form, Type element,
-                           unsigned lanes)
-    : e(e), form(form), element(element),
+                           unsigned lanes, int64_t columns)
+    : e(e), form(form), halvesDeep(columns <= 32 ? 32 : 64), element(element),
       isAsync(lanes * element.getIntOrFloatBitWidth() >= 32),
       isCopied(isAsync && element == form.type) {
   slices = e.sharedBuffer(form.type, 2 * bufferElements());

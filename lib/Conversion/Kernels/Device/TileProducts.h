@@ -51,8 +51,10 @@ public:
   static constexpr int64_t kThreads = 256, kTile = 64;
 
   /// Makes the shared buffers. Operands are multiplied in `form`, have the type
-  /// `element` in memory, and one access takes `lanes` of them at least.
-  TileProducts(Emitter &e, OperandForm form, Type element, unsigned lanes);
+  /// `element` in memory, rows of `columns` at most, and one access takes
+  /// `lanes` of them at least.
+  TileProducts(Emitter &e, OperandForm form, Type element, unsigned lanes,
+               int64_t columns);
 
   //===--- Steps ----------------------------------------------------------===//
   /// A part of a tensor's rows on its way to a place in a shared buffer.
@@ -127,7 +129,7 @@ private:
   /// The depth of a slice, and how it and the tile lie in shared memory:
   /// elements between rows, padded so that threads that read at the same time
   /// use different banks, and that ldmatrix may read what lies along k.
-  int64_t depth() const { return isHalf() ? 32 : 16; }
+  int64_t depth() const { return isHalf() ? halvesDeep : 32; }
   int64_t depthPitch() const { return depth() + (isHalf() ? 8 : 4); }
   int64_t tilePitch() const { return kTile + (isHalf() ? 8 : 4); }
   int64_t acrossPitch() const {
@@ -172,6 +174,9 @@ private:
 
   Emitter &e;
   OperandForm form;
+  /// Of a slice: all of a usual head, since a step's barrier and the wait for
+  /// its copies take longer than products of 32 halves.
+  int64_t halvesDeep;
   Type element;
   /// Copies are asynchronous, and made to where they are multiplied.
   bool isAsync, isCopied;
