@@ -118,6 +118,7 @@ static DeviceGemm startGemm(const ConvIndex &conv, int64_t m, int64_t n,
   gemm.operand = operandForm(first, second, gemm.type, precision);
   gemm.aElement = first.element;
   gemm.bElement = second.element;
+  gemm.cElement = result.element;
   return gemm;
 }
 
