@@ -14,8 +14,10 @@ static void crossEntropyRule(CrossEntropyOp op, RuleBuilder &b) {
   if (Value g = b.grad(0))
     b.set(0, b.make<CrossEntropyGradOp>(g, x, op.getTargets(), op.getLse(),
                                         op.getLost(), op.getAxisAttr(),
-                                        op.getIgnoreIndexAttr()));
+                                        op.getIgnoreIndexAttr(),
+                                        op.getClassesAttr()));
   if (Value g = b.grad(1)) { // the log-sum-exp: its slope is the softmax
+    assert(!op.isPadded() && "rows are padded after autodiff");
     SmallVector<int64_t> axis{int64_t(op.getAxis())};
     ArrayRef<int64_t> shape = tensorType(x).getShape();
     Value softmax =

@@ -137,7 +137,8 @@ static Value crossEntropy(LossBuilder &l) {
   if (failed(labels))
     return {};
   auto op = CrossEntropyOp::create(l.b.builder, l.b.loc, l.x, labels->labels,
-                                   labels->axis, l.options.ignoreIndex);
+                                   labels->axis, l.options.ignoreIndex,
+                                   /*classes=*/nullptr);
   Value each = op.getLoss();
   if (labels->weight)
     each = l.b.mul(each, labels->weight);

@@ -79,6 +79,8 @@ constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 128;
 /// longer on an H100. Tiles have 128 or 256 rows.
 constexpr int64_t kChunkBytes = int64_t(128) << 20, kLeastChunkRows = 512,
                   kChunkRowStep = 128;
+/// A load of 16 bytes has eight halves.
+constexpr int64_t kClassGroup = 8;
 
 class CudaTarget final : public TargetInfo {
 public:
@@ -199,7 +201,8 @@ private:
     traits.leastAttentionKeys = kLeastCudaKeys;
     traits.mostAttentionColumns = kMostCudaColumns;
     traits.halfProducts = true;
-    traits.lossChunks = {kChunkBytes, kLeastChunkRows, kChunkRowStep};
+    traits.lossChunks = {kChunkBytes, kLeastChunkRows, kChunkRowStep,
+                         kClassGroup};
     traits.bf16Products = true;
     traits.channelGroup = 4;
     traits.arenaAlignment = runtime::kDeviceAlignment;

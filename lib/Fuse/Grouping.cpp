@@ -142,9 +142,9 @@ bool Grouping::canAbsorb(const Unit &unit, Operation *op) {
       smallFactor * tensorType(result).getNumElements())
     return false;
   // An update computes fused values only if they have its own size (a scaled
-  // gradient, for example).
+  // gradient, for example). Of a padded gradient it reads what comes first.
   if (unit.kind == UnitKind::Update)
-    return kindOf(op) == KernelKind::Elementwise &&
+    return (kindOf(op) == KernelKind::Elementwise || isPrefix(op)) &&
            tensorType(result).getShape() == unit.domain.getShape();
   if (unit.kind == UnitKind::Row)
     return flopsPerElement(op) <= cheapRowFlops && !isa<TransposeOp>(op);

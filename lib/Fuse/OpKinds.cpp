@@ -31,6 +31,15 @@ bool fuse::isPointwise(Operation *op) {
   return cast<KernelOpInterface>(op).isFusible();
 }
 
+bool fuse::isPrefix(Operation *op) {
+  auto slice = dyn_cast<SliceOp>(op);
+  return slice &&
+         llvm::all_of(slice.getStarts(), [](int64_t at) { return at == 0; }) &&
+         llvm::all_of(slice.getSteps(), [](int64_t by) { return by == 1; }) &&
+         getElementStrides(tensorType(slice.getInput())) ==
+             getElementStrides(tensorType(slice.getOutput()));
+}
+
 double fuse::flopsPerElement(Operation *op) {
   int64_t elements = 1;
   for (Value result : op->getResults())

@@ -28,6 +28,10 @@ bool isTrivial(mlir::Operation *op);
 /// results, so that it can be computed inside a vectorized loop.
 bool isPointwise(mlir::Operation *op);
 
+/// Returns whether the op is a slice whose elements lie as in the whole tensor,
+/// from its first one on.
+bool isPrefix(mlir::Operation *op);
+
 /// Returns floating-point operations for one element of the largest result.
 double flopsPerElement(mlir::Operation *op);
 

@@ -13,10 +13,19 @@
 // gradient is larger than the logits, it may keep their gradients, chunk by
 // chunk, and make the weight's later.
 //
+// Problem: an odd number of classes (GPT-2: 50257) begins each row of logits at
+// an odd address, and products load and store them element by element. Method:
+// where a target asks for it, the weight is copied with rows of zeros up to a
+// multiple of what it loads at once, and the losses are told how many numbers
+// of a row are classes. Guarantee: what was added has the probability 0 and a
+// gradient of zeros, whatever the logits are; gradients of weight and bias lose
+// it again, and no label names it. Shapes alone decide.
+//
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Normalize/Normalize.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <vector>
 
@@ -62,27 +71,113 @@ static void joinLoss(LinearCrossEntropyGradOp gradient) {
   loss.erase();
 }
 
+//===----------------------------------------------------------------------===//
+// The head
+//===----------------------------------------------------------------------===//
+
+/// Returns elements [begin, begin + size) of a dimension.
+static Value part(TensorBuilder &b, Value whole, int64_t dim, int64_t begin,
+                  int64_t size) {
+  RankedTensorType type = tensorType(whole);
+  SmallVector<int64_t> starts(type.getRank(), 0), steps(type.getRank(), 1);
+  SmallVector<int64_t> sizes(type.getShape());
+  starts[dim] = begin;
+  sizes[dim] = size;
+  return b.make<SliceOp>(whole, b.ints(starts), b.ints(sizes), b.ints(steps));
+}
+
+/// Returns the value with zeros behind a dimension's elements, `size` in all.
+static Value withZeros(TensorBuilder &b, Value value, int64_t dim,
+                       int64_t size) {
+  SmallVector<int64_t> none(tensorType(value).getRank(), 0), high(none);
+  high[dim] = size - tensorType(value).getDimSize(dim);
+  return b.make<PadOp>(value, b.ints(none), b.ints(high), b.ints(none),
+                       b.builder.getF64FloatAttr(0));
+}
+
 namespace {
-/// The ops of one chunk.
+/// Weight and bias as the products take them.
+struct LossHead {
+  Value weight, bias; ///< no bias: null
+  bool transposed;
+  int64_t classes;     ///< that exist
+  IntegerAttr counted; ///< their number, if logits are padded
+
+  template <typename Op> LossHead(Op op, TensorBuilder &b, int64_t group);
+
+  int64_t classDim() const { return !transposed; }
+  /// The product (and bias) of rows of the op's input.
+  Value logits(TensorBuilder &b, Value input) const {
+    Value product = b.make<MatMulOp>(input, weight, false, transposed);
+    return bias ? b.add(product, bias) : product;
+  }
+  void replaceWeightGrad(TensorBuilder &b, Value old, Value gradient) const;
+  void replaceBiasGrad(TensorBuilder &b, Value old, Value gradient) const {
+    old.replaceAllUsesWith(counted ? part(b, gradient, 0, 0, classes)
+                                   : gradient);
+  }
+};
+} // namespace
+
+template <typename Op>
+LossHead::LossHead(Op op, TensorBuilder &b, int64_t group)
+    : weight(op.getWeight()), bias(op.getBias()),
+      transposed(op.getTransposeWeight()),
+      classes(tensorType(weight).getDimSize(classDim())) {
+  if (!group || classes % group == 0)
+    return;
+  int64_t wide = int64_t(llvm::alignTo(classes, group));
+  if (3 * wide > 4 * classes)
+    return;
+  counted = b.builder.getI64IntegerAttr(classes);
+  weight = withZeros(b, weight, classDim(), wide);
+  if (bias)
+    bias = withZeros(b, bias, 0, wide);
+}
+
+/// Returns indices of `rows` rows as a scatter into these reads them: negative
+/// ones count from the end, and all of them name a row.
+static Value settled(TensorBuilder &b, Value indices, int64_t rows) {
+  Value fromEnd = b.add(indices, double(rows));
+  Value each =
+      b.select(b.compare(ComparePredicate::LT, indices, 0), fromEnd, indices);
+  each = b.make<MaximumOp>(each, b.number(each, 0));
+  return b.make<MinimumOp>(each, b.number(each, double(rows - 1)));
+}
+
+/// Replaces the weight's gradient. Of a tied embedding the rows are added
+/// before the padding goes: an update reads what is left where it lies, a sum
+/// in place would need a copy.
+void LossHead::replaceWeightGrad(TensorBuilder &b, Value old,
+                                 Value gradient) const {
+  if (!counted)
+    return old.replaceAllUsesWith(gradient);
+  ScatterAddOp scatter;
+  if (old.hasOneUse())
+    scatter = dyn_cast<ScatterAddOp>(*old.user_begin());
+  if (!scatter || scatter.getInit() != old ||
+      int64_t(scatter.getAxis()) != classDim())
+    return old.replaceAllUsesWith(part(b, gradient, classDim(), 0, classes));
+  OpBuilder builder(scatter);
+  TensorBuilder at(builder, scatter.getLoc());
+  Value sum = at.make<ScatterAddOp>(gradient,
+                                    settled(at, scatter.getIndices(), classes),
+                                    scatter.getUpdates(), scatter.getAxis());
+  scatter.getOutput().replaceAllUsesWith(part(at, sum, classDim(), 0, classes));
+  scatter.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Chunks
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The rows of one chunk.
 struct Chunk {
   TensorBuilder &b;
   int64_t begin, size;
 
-  /// Returns the chunk's rows of a tensor.
-  Value rows(Value whole) const {
-    RankedTensorType type = tensorType(whole);
-    SmallVector<int64_t> starts(type.getRank(), 0), steps(type.getRank(), 1);
-    SmallVector<int64_t> sizes(type.getShape());
-    starts[0] = begin;
-    sizes[0] = size;
-    return b.make<SliceOp>(whole, b.ints(starts), b.ints(sizes), b.ints(steps));
-  }
-  /// The product (and bias) of these rows of the op's input.
-  template <typename Op> Value logits(Op op, Value input) const {
-    Value product =
-        b.make<MatMulOp>(input, op.getWeight(), false, op.getTransposeWeight());
-    return op.getBias() ? b.add(product, op.getBias()) : product;
-  }
+  Value rows(Value whole) const { return part(b, whole, 0, begin, size); }
 };
 } // namespace
 
@@ -101,20 +196,21 @@ static Value join(TensorBuilder &b, ArrayRef<Value> parts) {
 }
 
 template <typename Op>
-static CrossEntropyOp lossOfRows(Op op, TensorBuilder &b, Value logits,
-                                 Value targets) {
+static CrossEntropyOp lossOfRows(Op op, TensorBuilder &b, const LossHead &head,
+                                 Value logits, Value targets) {
   return CrossEntropyOp::create(b.builder, b.loc, logits, targets, /*axis=*/1,
-                                op.getIgnoreIndex());
+                                op.getIgnoreIndex(), head.counted);
 }
 
-static void unroll(LinearCrossEntropyOp op) {
+static void unroll(LinearCrossEntropyOp op, int64_t classGroup) {
   OpBuilder builder(op);
   TensorBuilder b(builder, op.getLoc());
+  LossHead head(op, b, classGroup);
   SmallVector<Value> losses;
   for (const Chunk &chunk : chunksOf(op, b)) {
-    Value logits = chunk.logits(op, chunk.rows(op.getInput()));
+    Value logits = head.logits(b, chunk.rows(op.getInput()));
     losses.push_back(
-        lossOfRows(op, b, logits, chunk.rows(op.getTargets())).getLoss());
+        lossOfRows(op, b, head, logits, chunk.rows(op.getTargets())).getLoss());
   }
   op.getLoss().replaceAllUsesWith(join(b, losses));
   op.erase();
@@ -130,48 +226,50 @@ static Value addProduct(LinearCrossEntropyGradOp op, TensorBuilder &b,
              : b.make<MatMulOp>(lhs, rhs, true, false);
 }
 
-static void unroll(LinearCrossEntropyGradOp op) {
+static void unroll(LinearCrossEntropyGradOp op, int64_t classGroup) {
   OpBuilder builder(op);
   TensorBuilder b(builder, op.getLoc());
+  LossHead head(op, b, classGroup);
   SmallVector<Value> losses, inputs;
   Value weight, bias;
   bool makesBias = op.getBiasGrad() && !op.getBiasGrad().use_empty();
   for (const Chunk &chunk : chunksOf(op, b)) {
     Value input = chunk.rows(op.getInput());
     Value targets = chunk.rows(op.getTargets());
-    Value logits = chunk.logits(op, input);
-    CrossEntropyOp loss = lossOfRows(op, b, logits, targets);
+    Value logits = head.logits(b, input);
+    CrossEntropyOp loss = lossOfRows(op, b, head, logits, targets);
     losses.push_back(loss.getLoss());
     Value gradient = CrossEntropyGradOp::create(
         builder, b.loc, chunk.rows(op.getGrad()), logits, targets,
-        loss.getLse(), loss.getLost(), /*axis=*/1, op.getIgnoreIndex());
+        loss.getLse(), loss.getLost(), /*axis=*/1, op.getIgnoreIndex(),
+        head.counted);
     if (!op.getInputGrad().use_empty())
-      inputs.push_back(b.make<MatMulOp>(gradient, op.getWeight(), false,
-                                        !op.getTransposeWeight()));
+      inputs.push_back(
+          b.make<MatMulOp>(gradient, head.weight, false, !head.transposed));
     if (!op.getWeightGrad().use_empty())
       weight = addProduct(op, b, weight, input, gradient);
     if (makesBias) {
-      Value part = b.sum(gradient, {0});
-      bias = bias ? b.add(bias, part) : part;
+      Value sum = b.sum(gradient, {0});
+      bias = bias ? b.add(bias, sum) : sum;
     }
   }
   op.getLoss().replaceAllUsesWith(join(b, losses));
   if (!inputs.empty())
     op.getInputGrad().replaceAllUsesWith(join(b, inputs));
   if (weight)
-    op.getWeightGrad().replaceAllUsesWith(weight);
+    head.replaceWeightGrad(b, op.getWeightGrad(), weight);
   if (bias)
-    op.getBiasGrad().replaceAllUsesWith(bias);
+    head.replaceBiasGrad(b, op.getBiasGrad(), bias);
   op.erase();
 }
 
-void ckopt::unrollChunks(func::FuncOp function) {
+void ckopt::unrollChunks(func::FuncOp function, int64_t classGroup) {
   for (auto op :
        llvm::to_vector(function.getBody().getOps<LinearCrossEntropyGradOp>())) {
     joinLoss(op);
-    unroll(op);
+    unroll(op, classGroup);
   }
   for (auto op :
        llvm::to_vector(function.getBody().getOps<LinearCrossEntropyOp>()))
-    unroll(op);
+    unroll(op, classGroup);
 }

@@ -180,8 +180,9 @@ void Decomposer::run(func::FuncOp function) {
   }
 }
 
-void ckopt::decompose(func::FuncOp function, unsigned maxJoined) {
-  unrollChunks(function);
+void ckopt::decompose(func::FuncOp function, unsigned maxJoined,
+                      int64_t classGroup) {
+  unrollChunks(function, classGroup);
   Decomposer().run(function);
   if (maxJoined)
     splitConcats(function, std::max(maxJoined, 2u));
@@ -191,7 +192,7 @@ namespace {
 struct Decompose : ckopt::impl::DecomposePassBase<Decompose> {
   using DecomposePassBase::DecomposePassBase;
   void runOnOperation() override {
-    decompose(getOperation(), maxJoined);
+    decompose(getOperation(), maxJoined, classGroup);
     fitContractions(getOperation(), widenHalves);
   }
 };

@@ -171,6 +171,8 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   DecomposePassOptions decompose;
   decompose.maxJoined = target.traits.limits.joined;
   decompose.widenHalves = !target.traits.halfProducts;
+  if (roundsOperands(options, target))
+    decompose.classGroup = target.traits.lossChunks.classGroup;
   passes.addNestedPass<func::FuncOp>(createDecomposePass(decompose));
   simplify(passes);
   LayoutPassOptions layout;

@@ -29,19 +29,20 @@ static LogicalResult interpretCrossEntropy(CrossEntropyOp op, Operands in,
                                            Results out, const Environment &) {
   const Tensor &logits = *in[0], &targets = *in[1];
   bool isF32 = getElementTypeOrSelf(op.getLse()).isF32();
+  int64_t classes = op.getNumClasses();
   AxisView view(logits.getShape(), int64_t(op.getAxis()));
   for (int64_t o = 0; o < view.outer; ++o)
     for (int64_t i = 0; i < view.inner; ++i) {
       int64_t r = o * view.inner + i;
-      FailureOr<int64_t> target = targetOf(op, targets, r, view.count);
+      FailureOr<int64_t> target = targetOf(op, targets, r, classes);
       if (failed(target))
         return failure();
       double max = -std::numeric_limits<double>::infinity(), sum = 0;
-      for (int64_t c = 0; c < view.count; ++c) {
+      for (int64_t c = 0; c < classes; ++c) {
         double x = logits.real(view(o, c, i));
         max = std::isnan(x) || x > max ? x : max;
       }
-      for (int64_t c = 0; c < view.count; ++c)
+      for (int64_t c = 0; c < classes; ++c)
         sum += std::exp(logits.real(view(o, c, i)) - max);
       double log = std::log(sum), lse = max + log;
       if (isF32)
@@ -59,16 +60,17 @@ static LogicalResult interpretCrossEntropyGrad(CrossEntropyGradOp op,
                                                const Environment &) {
   const Tensor &grad = *in[0], &logits = *in[1], &targets = *in[2];
   const Tensor &lse = *in[3], &lost = *in[4];
+  int64_t classes = op.getNumClasses();
   AxisView view(logits.getShape(), int64_t(op.getAxis()));
   for (int64_t o = 0; o < view.outer; ++o)
     for (int64_t i = 0; i < view.inner; ++i) {
       int64_t r = o * view.inner + i;
-      FailureOr<int64_t> target = targetOf(op, targets, r, view.count);
+      FailureOr<int64_t> target = targetOf(op, targets, r, classes);
       if (failed(target))
         return failure();
       if (*target < 0)
         continue;
-      for (int64_t c = 0; c < view.count; ++c)
+      for (int64_t c = 0; c < classes; ++c)
         out[0].real(view(o, c, i)) =
             grad.real(r) *
             (std::exp((logits.real(view(o, c, i)) - lse.real(r)) -

@@ -53,8 +53,9 @@ llvm::LogicalResult chunkVocabulary(mlir::func::FuncOp function,
                                     const ChunkRule &rule);
 
 /// Rewrites linear_cross_entropy and its gradient to products and cross
-/// entropies of one chunk after another.
-void unrollChunks(mlir::func::FuncOp function);
+/// entropies of one chunk after another, whose rows are padded to a multiple of
+/// `classGroup` (0: to no length).
+void unrollChunks(mlir::func::FuncOp function, int64_t classGroup = 0);
 
 /// Rewrites matrix products with more batch dimensions than libraries take to
 /// one batch dimension. With `widenHalves`, products and convolutions of f16
@@ -62,8 +63,10 @@ void unrollChunks(mlir::func::FuncOp function);
 void fitContractions(mlir::func::FuncOp function, bool widenHalves);
 
 /// Rewrites composite ops to reductions and elementwise ops, and concatenations
-/// of more than `maxJoined` tensors (unless 0; at least 2) to several.
-void decompose(mlir::func::FuncOp function, unsigned maxJoined = 0);
+/// of more than `maxJoined` tensors (unless 0; at least 2) to several. Chunks
+/// of losses as by unrollChunks.
+void decompose(mlir::func::FuncOp function, unsigned maxJoined = 0,
+               int64_t classGroup = 0);
 
 /// Pads input channels of convolutions to a multiple of `group` where that is
 /// at most a third more; see the pass widen-channels.

@@ -135,7 +135,8 @@ def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
     become zeros. Products with more than two batch dimensions that broadcasting keeps apart
     get one. `linear_cross_entropy` and its gradient become products and cross
     entropies of some rows at a time, the loss and the gradients of one chunk after
-    another. With `widen-halves`, products and convolutions of f16 are computed in
+    another; with `class-group` the rows of logits are padded to a multiple of it, by rows of
+    zeros of the weight, if that is at most a third more. With `widen-halves`, products and convolutions of f16 are computed in
     f32 and rounded once. Concatenations of more than `max-joined` tensors (0: of any
     number) become concatenations of concatenations, with as little as possible
     copied twice.
@@ -143,6 +144,7 @@ def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
   let options = [
     Option<"maxJoined", "max-joined", "unsigned", "0", "most operands of a concatenation; 0: any number">,
     Option<"widenHalves", "widen-halves", "bool", "false", "products and convolutions of f16 in f32">,
+    Option<"classGroup", "class-group", "int64_t", "0", "classes of a loss in chunks that are loaded at once; 0: any number is fine">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

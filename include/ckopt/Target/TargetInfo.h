@@ -183,12 +183,15 @@ struct KernelLimits {
 };
 
 /// How many rows of a large classification loss are taken at once, unless a
-/// number is given (chunk-vocab).
+/// number is given (chunk-vocab), and how they lie in memory.
 struct LossChunks {
   int64_t mostBytes = int64_t(50) << 20; ///< of the logits of a chunk
   /// Products of fewer rows are slow, whatever the number of classes.
   int64_t leastRows = 128;
   int64_t rowStep = 32; ///< what rows are a multiple of
+  /// Where operands of products are rounded, rows of a chunk's logits are
+  /// padded to a multiple of it (decompose); 0: never.
+  int64_t classGroup = 0;
 };
 
 struct TargetTraits {

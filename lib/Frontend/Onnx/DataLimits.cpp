@@ -163,10 +163,8 @@ void onnx_frontend::noteDataLimits(func::FuncOp function) {
       limitIndices(function, rowLimits, op->getOperand(0), rows.getInt());
     TypeSwitch<Operation *>(op)
         .Case([&](CrossEntropyOp loss) {
-          auto scores = cast<RankedTensorType>(loss.getLogits().getType());
           limitLabels(function, classLimits, loss.getTargets(),
-                      scores.getDimSize(loss.getAxis()),
-                      int64_t(loss.getIgnoreIndex()));
+                      loss.getNumClasses(), int64_t(loss.getIgnoreIndex()));
         })
         .Case<GatherOp, GatherElementsOp>(
             [&](auto gather) { limitByTable(gather, gather.getData()); })

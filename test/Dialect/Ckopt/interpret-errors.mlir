@@ -32,6 +32,16 @@ func.func @main() -> tensor<2xf32> {
 
 // -----
 
+func.func @main() -> tensor<2xf32> {
+  %x = ckopt.constant dense<0.0> : tensor<2x4xf32>
+  %t = ckopt.constant dense<[1, 3]> : tensor<2xi64>
+  // expected-error @+1 {{'ckopt.cross_entropy' op target 3 (element 1) is not one of the 3 classes}}
+  %0:3 = ckopt.cross_entropy %x, %t {axis = 1 : i64, classes = 3 : i64} : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
+  return %0#0 : tensor<2xf32>
+}
+
+// -----
+
 func.func @main() -> tensor<f32> {
   %x = ckopt.constant dense<> : tensor<0xf32>
   // expected-error @+1 {{'ckopt.reduce' op takes the max of no elements}}

@@ -45,6 +45,21 @@ func.func @main() -> (tensor<3xf32>, tensor<3xf32>, tensor<3x2xf32>, tensor<1x3x
 
 // -----
 
+// What lies behind the classes is padding, whatever it is: the row is {0, log 3}, and padding gets
+// no gradient.
+func.func @main() -> (tensor<2xf32>, tensor<2x4xf32>) {
+  %x = ckopt.constant dense<[[0.0, 1.09861231, 9.0, 0x7FC00000], [0.0, 1.09861231, 0x7F800000, 1.0]]> : tensor<2x4xf32>
+  %t = ckopt.constant dense<[0, 1]> : tensor<2xi64>
+  %g = ckopt.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0:3 = ckopt.cross_entropy %x, %t {axis = 1 : i64, classes = 2 : i64} : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
+  %1 = ckopt.cross_entropy_grad %g, %x, %t, %0#1, %0#2 {axis = 1 : i64, classes = 2 : i64} : (tensor<2xf32>, tensor<2x4xf32>, tensor<2xi64>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x4xf32>
+  return %0#0, %1 : tensor<2xf32>, tensor<2x4xf32>
+}
+// CHECK:      result 0: tensor<2xf32> [1.38629436, 0.287682056]
+// CHECK-NEXT: result 1: tensor<2x4xf32> [-0.75, 0.75, 0, 0, 0.5, -0.5, 0, 0]
+
+// -----
+
 // The loss of {0, log 3} as a product of one input, with a bias that makes no
 // difference, and its gradients; an ignored row gives 0 to all of them.
 func.func @main() -> (tensor<2xf32>, tensor<2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<2xf32>) {

@@ -65,6 +65,15 @@ func.func @cross_entropy_targets(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
 
 // -----
 
+func.func @cross_entropy_classes(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
+  // expected-error @+2 {{4 classes do not fit logits 'tensor<2x3xf32>' along dimension 1}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0:3 = ckopt.cross_entropy %x, %t {axis = 1 : i64, classes = 4 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
 func.func @cross_entropy_grad_rows(%g: tensor<f32>, %x: tensor<2x3xf32>, %t: tensor<2xi64>) {
   // expected-error @+2 {{grad and lse must have the shape of the targets, got 'tensor<f32>'}}
   // expected-error @+1 {{failed to infer returned types}}

@@ -8,8 +8,8 @@
 func.func @loss(%x: tensor<2x5x3xf32>, %t: tensor<2x3xi32>) {
   // CHECK: ckopt.cross_entropy %{{.*}}, %{{.*}} {axis = 1 : i64, ignore_index = 0 : i64} : (tensor<2x5x3xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
   %l, %s, %s_lost = ckopt.cross_entropy %x, %t {axis = 1 : i64, ignore_index = 0 : i64} : (tensor<2x5x3xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
-  // CHECK: ckopt.cross_entropy_grad %{{.*}} {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x5x3xf32>, tensor<2x3xi32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x5x3xf32>
-  %0 = ckopt.cross_entropy_grad %l, %x, %t, %s, %s_lost {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x5x3xf32>, tensor<2x3xi32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x5x3xf32>
+  // CHECK: ckopt.cross_entropy_grad %{{.*}} {axis = 1 : i64, classes = 4 : i64} : (tensor<2x3xf32>, tensor<2x5x3xf32>, tensor<2x3xi32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x5x3xf32>
+  %0 = ckopt.cross_entropy_grad %l, %x, %t, %s, %s_lost {axis = 1 : i64, classes = 4 : i64} : (tensor<2x3xf32>, tensor<2x5x3xf32>, tensor<2x3xi32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x5x3xf32>
   return
 }
 

@@ -31,28 +31,28 @@ static Type typeOf(RowContext &row, unsigned operand) {
   return computeType(getElementTypeOrSelf(row.op->getOperand(operand)));
 }
 
-/// Returns the largest number of the row of operand 0. A NaN is left to the sum
+/// Returns the largest number of the row of `element`. A NaN is left to the sum
 /// of exponentials, which it makes NaN.
-static Value emitRowMax(RowContext &row) {
+static Value emitRowMax(RowContext &row, function_ref<Value(Index)> element) {
   Reducer reducer{ReduceKind::Max, typeOf(row, 0)};
   reducer.ignoreNaN = true;
   return row
       .reduce({reducer},
-              [&](Index i) { return SmallVector<Value>{row.operand(0, i)}; })
+              [&](Index i) { return SmallVector<Value>{element(i)}; })
       .front();
 }
 
-/// Returns the largest number of the row of operand 0, and the sum of the
+/// Returns the largest number of the row of `element`, and the sum of the
 /// exponentials of differences to it.
-static std::pair<Value, Value> emitExponentials(RowContext &row) {
+static std::pair<Value, Value>
+emitExponentials(RowContext &row, function_ref<Value(Index)> element) {
   Emitter &e = row.e;
   Type type = typeOf(row, 0);
-  if (auto both = row.nest.reduceExponentials(
-          type, [&](Index i) { return row.operand(0, i); }))
+  if (auto both = row.nest.reduceExponentials(type, element))
     return *both;
-  Value max = emitRowMax(row);
+  Value max = emitRowMax(row, element);
   Value sum = row.sumFetching(type, [&](Index i) {
-    return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
+    return emitExpNonPositive(e, e.sub(element(i), max));
   });
   return {max, sum};
 }
@@ -60,11 +60,11 @@ static std::pair<Value, Value> emitExponentials(RowContext &row) {
 static void emitSoftmax(RowContext &row) {
   Emitter &e = row.e;
   Type type = typeOf(row, 0);
-  Value max = emitRowMax(row);
+  auto element = [&](Index i) { return row.operand(0, i); };
+  Value max = emitRowMax(row, element);
   auto exponential = [&](Index i) {
-    return row.keep(0, [&] {
-      return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
-    });
+    return row.keep(
+        0, [&] { return emitExpNonPositive(e, e.sub(element(i), max)); });
   };
   // The exponentials are kept in registers, or in the result if its type holds
   // them exactly.
@@ -84,11 +84,11 @@ static void emitSoftmax(RowContext &row) {
 
 static void emitLogSoftmax(RowContext &row) {
   Emitter &e = row.e;
-  auto [max, sum] = emitExponentials(row);
+  auto element = [&](Index i) { return row.operand(0, i); };
+  auto [max, sum] = emitExponentials(row, element);
   Value log = emitLog(e, sum);
-  row.forEach([&](Index i) {
-    row.store(0, i, e.sub(e.sub(row.operand(0, i), max), log));
-  });
+  row.forEach(
+      [&](Index i) { row.store(0, i, e.sub(e.sub(element(i), max), log)); });
 }
 
 static void emitSoftmaxGrad(RowContext &row) {
@@ -192,7 +192,18 @@ static void emitCrossEntropy(RowContext &row) {
   Emitter &e = row.e;
   auto loss = cast<CrossEntropyOp>(row.op);
   int64_t axis = loss.getAxis();
-  auto [max, sum] = emitExponentials(row);
+  // What lies behind the classes is 0 times a number, which may be NaN.
+  auto logit = [&](Index i) -> Value {
+    Value x = row.operand(0, i);
+    if (!loss.isPadded())
+      return x;
+    Value place = e.materialize(i[axis]);
+    Value exists = e.cmpi(arith::CmpIPredicate::slt, place,
+                          e.like(place, double(loss.getNumClasses())));
+    return e.select(exists, x,
+                    e.like(x, -std::numeric_limits<double>::infinity()));
+  };
+  auto [max, sum] = emitExponentials(row, logit);
   Value log = emitLog(e, sum), lse = e.add(max, log);
   // What rounding took from lse, exactly (Knuth's two-sum).
   Value part = e.sub(lse, max);
@@ -204,9 +215,8 @@ static void emitCrossEntropy(RowContext &row) {
       e.cmpi(arith::CmpIPredicate::eq, target,
              e.like(target, double(int64_t(loss.getIgnoreIndex()))));
   // Clamp labels, so that no read leaves the row.
-  auto logits = cast<RankedTensorType>(loss.getLogits().getType());
   Value safe = e.minimum(e.maximum(target, e.like(target, 0)),
-                         e.like(target, double(logits.getDimSize(axis) - 1)));
+                         e.like(target, double(loss.getNumClasses() - 1)));
   Type index =
       Emitter::isVector(safe) ? e.laneIndexType() : Type(e.b.getI64Type());
   unsigned before = Emitter::elementType(safe).getIntOrFloatBitWidth();

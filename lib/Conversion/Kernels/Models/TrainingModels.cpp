@@ -213,7 +213,12 @@ struct CrossEntropyGradModel : ElementModel {
     Value d =
         e.sub(softmax, e.select(hit, e.like(softmax, 1), e.like(softmax, 0)));
     // Select 0 where ignored, since the product could be 0 * infinity.
-    return e.select(ignored, e.like(d, 0), e.mul(g, d));
+    d = e.select(ignored, e.like(d, 0), e.mul(g, d));
+    if (!grad.isPadded())
+      return d;
+    Value exists = e.cmpi(arith::CmpIPredicate::slt, position,
+                          e.like(position, double(grad.getNumClasses())));
+    return e.select(exists, d, e.like(d, 0));
   }
 };
 

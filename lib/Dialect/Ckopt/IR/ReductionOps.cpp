@@ -141,13 +141,18 @@ LogicalResult LayerNormOp::verify() {
 //===----------------------------------------------------------------------===//
 
 /// Checks the class axis: the logits' shape without it is the shape of the
-/// targets.
+/// targets, and it has as many elements as there are classes, or more.
 static LogicalResult checkTargets(std::optional<Location> loc,
                                   RankedTensorType logits,
-                                  RankedTensorType targets, int64_t axis) {
+                                  RankedTensorType targets, int64_t axis,
+                                  std::optional<uint64_t> classes) {
   SmallVector<int64_t> shape(logits.getShape());
   if (failed(checkAxis(loc, axis, logits)))
     return failure();
+  if (classes && (*classes < 1 || *classes > uint64_t(shape[axis])))
+    return emitOptionalError(loc, int64_t(*classes),
+                             " classes do not fit logits ", logits,
+                             " along dimension ", axis);
   shape.erase(shape.begin() + axis);
   if (ArrayRef<int64_t>(shape) != targets.getShape())
     return emitOptionalError(loc, "targets ", targets, " do not fit logits ",
@@ -159,7 +164,8 @@ CKOPT_INFER(CrossEntropyOp) {
   CrossEntropyOp::Adaptor adaptor(operands, attributes, properties, regions);
   auto logits = tensorType(adaptor.getLogits());
   auto targets = tensorType(adaptor.getTargets());
-  if (failed(checkTargets(loc, logits, targets, adaptor.getAxis())))
+  if (failed(checkTargets(loc, logits, targets, adaptor.getAxis(),
+                          adaptor.getClasses())))
     return failure();
   results.append(
       3, RankedTensorType::get(targets.getShape(), logits.getElementType()));
@@ -171,7 +177,7 @@ CKOPT_INFER(CrossEntropyGradOp) {
                                       regions);
   auto logits = tensorType(adaptor.getLogits());
   if (failed(checkTargets(loc, logits, tensorType(adaptor.getTargets()),
-                          adaptor.getAxis())))
+                          adaptor.getAxis(), adaptor.getClasses())))
     return failure();
   for (Value row : {adaptor.getGrad(), adaptor.getLse(), adaptor.getLost()})
     if (tensorType(row).getShape() !=

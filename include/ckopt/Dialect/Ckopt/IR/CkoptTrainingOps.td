@@ -8,25 +8,37 @@
 
 include "ckopt/Dialect/Ckopt/IR/CkoptEnums.td"
 
+// A row's length, the number of classes, and whether logits are padded behind them.
+class Ckopt_Classes {
+  string decl = [{
+    int64_t getRowLength() {
+      return ::llvm::cast<::mlir::ShapedType>(getLogits().getType()).getDimSize(int64_t(getAxis()));
+    }
+    int64_t getNumClasses() { return int64_t(getClasses().value_or(uint64_t(getRowLength()))); }
+    bool isPadded() { return getNumClasses() < getRowLength(); }
+  }];
+}
+
 def Ckopt_CrossEntropyOp : Ckopt_InferOp<"cross_entropy", "RowWise"> {
   let summary = "Per target: log(sum e^x) - x[target] over the classes along `axis`, and the log-sum-exp";
   let description = [{
     All results have the shape of `targets`; `lost` is what rounding took from the log-sum-exp,
     which has no digits for the sum where logits are huge. Where the target is `ignore_index` the
-    loss is 0. The mean is taken outside of this op.
+    loss is 0. The mean is taken outside of this op. With `classes` only so many logits of a row
+    are those of classes; what lies behind them is padding, and counts as -infinity.
   }];
-  let arguments = (ins Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let arguments = (ins Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index, OptionalAttr<I64Attr>:$classes);
   let results = (outs Ckopt_FloatTensor:$loss, Ckopt_FloatTensor:$lse, Ckopt_FloatTensor:$lost);
   let assemblyFormat = "$logits `,` $targets attr-dict `:` functional-type(operands, results)";
   // The loss of each point of an image over the channels.
-  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl;
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl # Ckopt_Classes<>.decl;
 }
 def Ckopt_CrossEntropyGradOp : Ckopt_InferOp<"cross_entropy_grad", "RowWise"> {
-  let summary = "grad * (softmax(x) - onehot(target)), 0 where ignored";
-  let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, Ckopt_FloatTensor:$lse, Ckopt_FloatTensor:$lost, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let summary = "grad * (softmax(x) - onehot(target)), 0 where ignored, and behind the `classes`";
+  let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, Ckopt_FloatTensor:$lse, Ckopt_FloatTensor:$lost, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index, OptionalAttr<I64Attr>:$classes);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$grad `,` $logits `,` $targets `,` $lse `,` $lost attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Uniform">.decl # Ckopt_AnyWidth<>.decl # [{
+  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Uniform">.decl # Ckopt_AnyWidth<>.decl # Ckopt_Classes<>.decl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() {
       if (getLogits().getType() == getOutput().getType())
         return {{1, 0}};
