@@ -105,6 +105,25 @@ func.func @update(%w: tensor<8x8xf32>, %x: tensor<8x8xf32>, %lr: tensor<f32>, %s
 
 // -----
 
+// Of a padded gradient an update reads what comes first where it lies. Columns that lie apart
+// are a copy.
+// CHECK-LABEL: func.func @prefix
+// CHECK: %[[G:.*]] = ckopt.kernel_call @k_library_0(%arg2)
+// CHECK: %[[C:.*]] = ckopt.kernel_call @k_elementwise_0(%[[G]]) : (tensor<8x8xf32>) -> tensor<8x6xf32>
+// CHECK: ckopt.kernel_call @k_elementwise_{{[12]}}(%[[G]], %arg0, %arg3, %arg4) {updates = array<i64: 1, 0>}
+// CHECK: ckopt.kernel_call @k_elementwise_{{[12]}}(%arg1, %[[C]], %arg3, %arg4)
+func.func @prefix(%w: tensor<6x8xf32>, %v: tensor<8x6xf32>, %x: tensor<8x8xf32>, %lr: tensor<f32>, %step: tensor<i64>)
+    -> (tensor<6x8xf32> {ckopt.updates = 0 : i64}, tensor<8x6xf32> {ckopt.updates = 1 : i64}) {
+  %g = ckopt.matmul %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %r = ckopt.slice %g {starts = array<i64: 0, 0>, sizes = array<i64: 6, 8>, steps = array<i64: 1, 1>} : (tensor<8x8xf32>) -> tensor<6x8xf32>
+  %c = ckopt.slice %g {starts = array<i64: 0, 0>, sizes = array<i64: 8, 6>, steps = array<i64: 1, 1>} : (tensor<8x8xf32>) -> tensor<8x6xf32>
+  %n = ckopt.sgd %w, %r, %lr, %step {momentum = 0.0, dampening = 0.0, weight_decay = 0.0} : (tensor<6x8xf32>, tensor<6x8xf32>, tensor<f32>, tensor<i64>) -> tensor<6x8xf32>
+  %m = ckopt.sgd %v, %c, %lr, %step {momentum = 0.0, dampening = 0.0, weight_decay = 0.0} : (tensor<8x6xf32>, tensor<8x6xf32>, tensor<f32>, tensor<i64>) -> tensor<8x6xf32>
+  return %n, %m : tensor<6x8xf32>, tensor<8x6xf32>
+}
+
+// -----
+
 // A sum that needs the maximum of the same rows is a kernel of its own, also
 // where a third reduction of the rows could stand with either.
 // CHECK-LABEL: func.func @log_sum_exp

@@ -27,7 +27,7 @@ static GradientCase crossEntropy(std::string name, std::vector<int64_t> shape,
           {real(shape, -2, 2), std::move(targets)},
           [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
             auto op = CrossEntropyOp::create(b.builder, b.loc, args[0], args[1],
-                                             axis, ignore);
+                                             axis, ignore, /*classes=*/nullptr);
             if (withLse)
               return {op.getLoss(), op.getLse()};
             return {op.getLoss()};

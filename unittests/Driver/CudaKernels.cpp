@@ -45,8 +45,7 @@ static int64_t boundOf(Value value) {
         bound = std::min(bound,
                          sizeAt(gather.getData(), int64_t(gather.getAxis())));
     } else if (auto loss = dyn_cast<CrossEntropyOp>(user)) {
-      bound =
-          std::min(bound, sizeAt(loss.getLogits(), int64_t(loss.getAxis())));
+      bound = std::min(bound, loss.getNumClasses());
     } else if (isa<CastOp, ReshapeOp>(user)) {
       bound = std::min(bound, boundOf(user->getResult(0)));
     }
