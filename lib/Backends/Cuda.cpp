@@ -284,7 +284,7 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
        "for (default 108 for --sm=80, 132 for 90); other numbers, other bits",
        multiprocessors},
       {"cuda-contractions", "LIST",
-       "for measurements: tile=64|128|192|256, slice=8|16|32, "
+       "for measurements: tile=64|128|192|256, slice=8|16|32|64, "
        "stages=1|2|3|4, parts=N in the place of what shapes decide",
        contractions},
       {"device-rates", "NAME|FILE|NAME,FILE",

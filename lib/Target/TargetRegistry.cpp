@@ -173,7 +173,7 @@ ckopt::ContractionVariant::parse(llvm::StringRef text) {
   };
   static const Member kMembers[] = {
       {"tile", &ContractionVariant::tile, {64, 128, 192, 256}},
-      {"slice", &ContractionVariant::slice, {8, 16, 32}},
+      {"slice", &ContractionVariant::slice, {8, 16, 32, 64}},
       {"stages", &ContractionVariant::stages, {1, 2, 3, 4}},
       {"parts", &ContractionVariant::parts, {}}};
   ContractionVariant variant;
@@ -190,7 +190,7 @@ ckopt::ContractionVariant::parse(llvm::StringRef text) {
          !llvm::is_contained(member->allowed, number)))
       return usageError("no variant of contractions '" + word +
                         "'; there are tile=64|128|192|256, "
-                        "slice=8|16|32, stages=1|2|3|4 and parts=N");
+                        "slice=8|16|32|64, stages=1|2|3|4 and parts=N");
     if (variant.*(member->member))
       return usageError("variant of contractions: '" + name +
                         "' is given twice");

@@ -435,7 +435,7 @@ class Checks:
             program = self.sanitizer()
             if not program:
                 return skipped("compute-sanitizer is not installed: memory errors and races of kernels were not looked for")
-            log = self.work / "sanitizer.log"
+            log = self.work / ("sanitizer.%s.%s.log" % (name.replace("/", "."), tool))
             if log.exists():
                 log.unlink()
             # 99 if it finds something; else the code of what it watches.
@@ -448,7 +448,7 @@ class Checks:
             lines = [line.strip("= ") for line in text.splitlines() if line.strip("= ")]
             return failed(done.words() + ": " + " ".join(lines[1:4]))
 
-        return Step("sanitizer/%s/%s" % (name, tool), "sanitizer." + tool, 30, run)
+        return Step("sanitizer/%s/%s" % (name, tool), "sanitizer." + tool, 30, run, group="sanitizer")
 
     def sanitize(self):
         for tool in TOOLS:
