@@ -238,6 +238,7 @@ KernelWork ckopt::kernelWork(Operation *callee, const MachineRates &machine) {
       rates.*other.rate = none;
     rates.*named.rate = 1;
     rates.overhead = 0;
+    rates.multiprocessors = machine.multiprocessors;
     rates.halves = machine.halves;
     rates.convHalves = machine.convHalves;
     rates.attention = machine.attention;
