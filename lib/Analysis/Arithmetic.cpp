@@ -92,6 +92,7 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   Type element = getElementTypeOrSelf(op->getOperand(0));
   bool half = element.isBF16() || element.isF16();
   bool conv = isa<ConvOp, ConvInputGradOp, ConvWeightGradOp>(op);
+  double unscaled = flops;
   if (half)
     flops /= conv ? rates.convHalves : rates.halves;
   if (std::optional<RankGroup> group = groupOf(op))
@@ -114,11 +115,11 @@ static double kernelOpSeconds(KernelOpInterface kernel,
     };
     int64_t terms = isa<AttentionOp>(op) ? columns(0) + columns(2)
                                          : 3 * columns(0) + 2 * columns(2);
-    if (isa<AttentionGradOp>(op))
-      flops *= rates.attentionGradient;
-    return flops / (rates.matmul * sizeEfficiency(columns(0), rates)) +
+    double products = flops * (half ? rates.attentionHalves : rates.attention) *
+                      (isa<AttentionGradOp>(op) ? rates.attentionGradient : 1);
+    return products / (rates.matmul * sizeEfficiency(columns(0), rates)) +
            (randomSite(op) ? kScorePasses + kScoreDropout : kScorePasses) *
-               flops / (2 * double(terms) * rates.vector);
+               unscaled / (2 * double(terms) * rates.vector);
   }
   int64_t groups = groupsOf(op);
   for (Value operand : op->getOperands())

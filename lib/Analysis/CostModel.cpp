@@ -90,18 +90,28 @@ double CostModel::kernelSeconds(Operation *callee) {
   double bytes = bytesOf(block.getTerminator()->getOperands());
   for (BlockArgument argument : block.getArguments())
     bytes += bytesRead(argument);
-  double bandwidth =
-      bytes < rates.cacheBytes ? rates.cacheBandwidth : rates.bandwidth;
+  auto launches = callee->getAttrOfType<IntegerAttr>(attrs::kLaunches);
+  // Updates that wait to be joined (no launch of their own) pass over all
+  // parameters: nothing of these is in a cache.
+  bool isCached =
+      bytes < rates.cacheBytes && !(launches && launches.getInt() == 0);
+  double bandwidth = isCached ? rates.cacheBandwidth : rates.bandwidth;
   auto kind = callee->getAttrOfType<StringAttr>(attrs::kKernel);
   bool reduces = kind && kind.getValue() == "reduction";
   // What annotate-kernels knows of the code.
+  auto inFlight = callee->getAttrOfType<IntegerAttr>(attrs::kBytesInFlight);
+  if (inFlight && rates.memoryLatency > 0)
+    bandwidth =
+        std::min(bandwidth, double(inFlight.getInt()) /
+                                (rates.memoryLatency * (isCached ? 0.5 : 1)));
   if (auto time = callee->getAttrOfType<FloatAttr>(attrs::kProductTime))
     arithmetic *= time.getValueAsDouble();
   double starts = reduces ? rates.reductionStarts : 1;
-  if (auto launches = callee->getAttrOfType<IntegerAttr>(attrs::kLaunches))
+  if (launches)
     starts = double(launches.getInt());
-  return entry->second =
-             std::max(arithmetic, bytes / bandwidth) + rates.overhead * starts;
+  double wait = kind && kind.getValue() == "row" ? rates.rowWait : 0;
+  return entry->second = std::max(arithmetic, bytes / bandwidth) +
+                         rates.overhead * starts + wait;
 }
 
 double CostModel::estimate(Operation *op) {
@@ -228,8 +238,12 @@ KernelWork ckopt::kernelWork(Operation *callee, const MachineRates &machine) {
       rates.*other.rate = none;
     rates.*named.rate = 1;
     rates.overhead = 0;
+    rates.multiprocessors = machine.multiprocessors;
     rates.halves = machine.halves;
     rates.convHalves = machine.convHalves;
+    rates.attention = machine.attention;
+    rates.attentionHalves = machine.attentionHalves;
+    rates.attentionGradient = machine.attentionGradient;
     work.*named.work = CostModel(rates).kernelSeconds(callee);
   }
   return work;

@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Estimates, since nothing has run on hardware yet: of memory 78 % of what data
-// sheets say; of products what full waves of blocks with tiles of 128 x 128
-// reach, by the tightest of three bounds that DeviceTiles.cpp computes for a
-// tile (tensor cores by mma.sync, shared memory, the L2 cache), of which 82 %
-// are counted. For operands of f32 in memory the cache is tightest, so TF32 and
-// rounding to halves are equally fast. Convolutions have a tenth more
-// instructions (scripts/kernel-counts), and their operands come from more rows.
-// annotate-kernels adds what tiles, waves and loads from the cache cost. Files
-// of `ckopt bench --calibrate` or `ckopt-run --kernel-times` replace them.
+// Of an H200 all rates are measured (docs/benchmarks/gpu.md), by times of the
+// kernels of ResNet-50, GPT-2 and ViT one by one: the rate that most of a
+// kind's time agrees with. An H100 has the same chip and 3.35 TB/s of memory in
+// place of 4.8: its bandwidth is the H200's by that ratio, all else the same.
+// A100 and L4 are estimates: of memory the share of the data sheet that the
+// H200 reaches; products by the bounds of DeviceTiles.cpp; attention by the
+// ratio of vector operations. annotate-kernels adds what tiles, waves, loads
+// from the cache and loads on their way cost. Files of `ckopt bench
+// --calibrate` or `ckopt-run --kernel-times` replace them.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaRates.h"
@@ -24,57 +24,73 @@ using namespace ckopt;
 
 namespace {
 
-/// Rates of one device; of products in tiles of 128 x 128 and full waves, by
-/// what operands of f32 are rounded to (f32, tf32, bf16 or f16), of halves in
-/// memory, and of attention by TF32, which loads through registers.
+/// Rates of one device. Products are those of tiles of 128 x 128 and full waves
+/// of blocks, by what operands of f32 are rounded to (f32, tf32, bf16 or f16),
+/// and of halves in memory; `tiles` is what blocks load from the L2 cache
+/// together. Attention likewise, without passes over scores.
 struct GpuRates {
   llvm::StringLiteral name;
   double bandwidth, cacheBandwidth, cacheBytes, vector, multiprocessors;
-  double matmul[3], halves, attention;
+  double matmul[3], halves, tiles;
+  double attention[3], attentionHalves;
 };
 
 constexpr double kMiB = 1 << 20;
-constexpr GpuRates kGpus[] = {{"a100",
-                               1.6e12,
-                               4e12,
-                               20 * kMiB,
-                               6e12,
-                               108,
-                               {14.5e12, 105e12, 105e12},
-                               210e12,
-                               59e12},
-                              {"h100",
-                               2.6e12,
-                               5.5e12,
-                               25 * kMiB,
-                               15e12,
-                               132,
-                               {46e12, 143e12, 143e12},
-                               285e12,
-                               112e12},
-                              {"h200",
-                               3.7e12,
-                               5.5e12,
-                               25 * kMiB,
-                               15e12,
-                               132,
-                               {46e12, 143e12, 143e12},
-                               285e12,
-                               112e12},
-                              {"l4",
-                               0.23e12,
-                               1e12,
-                               24 * kMiB,
-                               7e12,
-                               58,
-                               {15.5e12, 31e12, 31e12},
-                               62e12,
-                               25e12}};
+
+/// To set after a change of the kernels of products: `matmul`, `halves` and
+/// `tiles` alone. tools/gpu-check/report.py prints what times show.
+constexpr GpuRates kHopper = {.name = "h200",
+                              .bandwidth = 4.25e12,
+                              .cacheBandwidth = 7e12,
+                              .cacheBytes = 56 * kMiB,
+                              .vector = 16.5e12,
+                              .multiprocessors = 132,
+                              .matmul = {46e12, 100e12, 115e12},
+                              .halves = 205e12,
+                              .tiles = 5.5e12,
+                              .attention = {13e12, 26e12, 44e12},
+                              .attentionHalves = 57e12};
+
+constexpr GpuRates hopperWith(llvm::StringLiteral name, double bandwidth) {
+  GpuRates rates = kHopper;
+  rates.name = name;
+  rates.bandwidth = bandwidth;
+  return rates;
+}
+
+constexpr GpuRates kGpus[] = {{.name = "a100",
+                               .bandwidth = 1.8e12,
+                               .cacheBandwidth = 4e12,
+                               .cacheBytes = 40 * kMiB,
+                               .vector = 6e12,
+                               .multiprocessors = 108,
+                               .matmul = {14.5e12, 105e12, 105e12},
+                               .halves = 210e12,
+                               .tiles = 4e12,
+                               .attention = {4.7e12, 9.5e12, 16e12},
+                               .attentionHalves = 21e12},
+                              hopperWith("h100", 2.97e12),
+                              kHopper,
+                              {.name = "l4",
+                               .bandwidth = 0.265e12,
+                               .cacheBandwidth = 1e12,
+                               .cacheBytes = 48 * kMiB,
+                               .vector = 7e12,
+                               .multiprocessors = 58,
+                               .matmul = {15.5e12, 31e12, 31e12},
+                               .halves = 62e12,
+                               .tiles = 1e12,
+                               .attention = {5.5e12, 11e12, 18e12},
+                               .attentionHalves = 24e12}};
 
 } // namespace
 
-/// Seconds to start a kernel of a replayed graph.
-static constexpr double kLaunchSeconds = 2.5e-6;
+/// Measured on an H200: seconds to start a kernel of a replayed graph; until a
+/// load from memory returns; what kernels of rows take longer than their bytes;
+/// and how much longer the products of attention's gradient take, of which two
+/// kernels compute scores twice.
+static constexpr double kLaunchSeconds = 1.7e-6, kMemoryLatency = 0.9e-6,
+                        kRowWait = 1.5e-6, kAttentionGradient = 1.35;
 
 static const GpuRates *findGpu(llvm::StringRef name) {
   for (const GpuRates &gpu : kGpus)
@@ -100,9 +116,13 @@ static MachineRates ratesAt(const GpuRates &gpu,
   rates.cacheBytes = gpu.cacheBytes;
   rates.multiprocessors = gpu.multiprocessors;
   rates.reductionStarts = 2; // chunks, then what they add up to
-  // Two kernels make the scores; products in slower blocks.
-  rates.attentionGradient =
-      7.0 / 5 * std::max(1.0, gpu.matmul[column] / gpu.attention);
+  rates.tileBandwidth = gpu.tiles;
+  rates.memoryLatency = kMemoryLatency;
+  rates.rowWait = kRowWait;
+  // Over rates of products, so that these can be set without attention.
+  rates.attention = gpu.matmul[column] / gpu.attention[column];
+  rates.attentionHalves = gpu.halves / gpu.attentionHalves;
+  rates.attentionGradient = kAttentionGradient;
   return rates;
 }
 

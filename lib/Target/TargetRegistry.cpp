@@ -134,7 +134,12 @@ static constexpr std::pair<const char *, double MachineRates::*> kWritten[] = {
     {"overhead", &MachineRates::overhead},
     {"cache_bandwidth", &MachineRates::cacheBandwidth},
     {"cache_bytes", &MachineRates::cacheBytes},
+    {"tile_bandwidth", &MachineRates::tileBandwidth},
+    {"memory_latency", &MachineRates::memoryLatency},
+    {"row_wait", &MachineRates::rowWait},
     {"reduction_starts", &MachineRates::reductionStarts},
+    {"attention", &MachineRates::attention},
+    {"attention_halves", &MachineRates::attentionHalves},
     {"attention_gradient", &MachineRates::attentionGradient},
     {"multiprocessors", &MachineRates::multiprocessors}};
 

@@ -30,6 +30,52 @@ def own(results, archive):
                 yield network, PRECISIONS[kind], kernels, work
 
 
+def kind_of(symbol, what):
+    """What a kernel is, as its symbol says it (k_KIND_NUMBER)."""
+    if what.startswith("attention"):
+        return "attention"
+    name = symbol.split("_")[1] if symbol.startswith("k_") else "other"
+    return {"library": "products", "cast": "elementwise", "reduction": "reductions", "row": "rows", "joined": "updates"}.get(name, name)
+
+
+def by_kind(kernels, work):
+    """{kind: [predicted, measured] seconds of a step}."""
+    found = {}
+    for symbol, kernel in kernels.items():
+        expected = work.predicted(symbol)
+        if expected:
+            sums = found.setdefault(kind_of(symbol, work.what(symbol)), [0.0, 0.0])
+            sums[0] += kernel.calls * expected
+            sums[1] += kernel.seconds
+    return found
+
+
+def kinds_section(results, archive):
+    rows = []
+    for network, precision, kernels, work in own(results, archive):
+        for kind, (expected, measured) in sorted(by_kind(kernels, work).items(), key=lambda item: -item[1][1]):
+            if measured:
+                rows.append([network, precision, kind, "%.3f" % (expected * 1e3), "%.3f" % (measured * 1e3),
+                             "%+.0f %%" % (100 * (expected / measured - 1))])
+    if not rows:
+        return []
+    return (["## Predicted and measured, by kind of kernel", "",
+             "Milliseconds of a step. Measured ones are in kinds.json, as test/Driver/Inputs/measured.json has them.", ""] +
+            tables.table(["network", "products", "kind", "predicted ms", "measured ms", "error"], rows))
+
+
+def write_kinds(state, results, archive):
+    """Writes kinds.json, whole or not at all."""
+    found = {}
+    for network, precision, kernels, work in own(results, archive):
+        found.setdefault(network, {})[precision] = {
+            kind: float("%.3f" % (measured * 1e3)) for kind, (_, measured) in by_kind(kernels, work).items()}
+    if found:
+        partial = state / "kinds.json.tmp"
+        partial.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+        partial.replace(state / "kinds.json")
+
+
 def section(results, archive):
     rows, lines = [], []
     for network, precision, kernels, work in own(results, archive):

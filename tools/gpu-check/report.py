@@ -246,7 +246,7 @@ def verdict(results, left):
 def text(results, archive, left):
     lines = facts(results)
     for section in (bits(results), rounded(results), budgets(results), beside(results), large(results), libraries(results, archive),
-                    variants(results), predictions.section(results, archive),
+                    variants(results), predictions.kinds_section(results, archive), predictions.section(results, archive),
                     predictions.rates_section(predictions.fitted_rates(results, archive)), kernels(results, archive), tools(results)):
         lines += section
     return "\n".join(lines + verdict(results, left)) + "\n"
@@ -274,4 +274,6 @@ if __name__ == "__main__":
     print(write(*sys.argv[1:]))
     if len(sys.argv) == 3:
         state = pathlib.Path(sys.argv[1])
-        predictions.write_rates(state, predictions.fitted_rates(visit.read_results(state / "results.jsonl"), sys.argv[2]))
+        results = visit.read_results(state / "results.jsonl")
+        predictions.write_rates(state, predictions.fitted_rates(results, sys.argv[2]))
+        predictions.write_kinds(state, results, sys.argv[2])

@@ -23,9 +23,19 @@ struct MachineRates {
   /// Bytes a second of a kernel that touches no more than `cacheBytes`, which
   /// kernels before it left in a cache; 0 bytes: there is none that counts.
   double cacheBandwidth = 0, cacheBytes = 0;
+  /// Bytes a second that blocks of a product load from it for their tiles.
+  double tileBandwidth = 0;
+  /// Seconds until a load from memory returns, twice those of one from the
+  /// cache. A kernel with few loads on their way at once
+  /// (attrs::kBytesInFlight) waits for them; 0: not counted.
+  double memoryLatency = 0;
+  /// Seconds that a row kernel waits for the sums of its rows, beside moving
+  /// bytes.
+  double rowWait = 0;
   double reductionStarts = 1; ///< kernels that a reduction is started as
-  /// Work of attention's gradient, by that of its five products.
-  double attentionGradient = 1;
+  /// Time of attention's products over that of matmul's; the same of bf16 and
+  /// f16 in memory; and how much longer its gradient's take.
+  double attention = 1, attentionHalves = 1, attentionGradient = 1;
   /// Multiprocessors of a device, among which the blocks of a kernel are
   /// shared; 0: unknown.
   double multiprocessors = 0;

@@ -100,13 +100,37 @@ double productTime(const KernelCode &code, const MachineRates &rates) {
     double computing = 2 * shape.computed / rate *
                        waveLoss(shape, rates.multiprocessors) / shape.share;
     double loading =
-        rates.cacheBandwidth > 0 ? shape.tileBytes / rates.cacheBandwidth : 0;
+        rates.tileBandwidth > 0 ? shape.tileBytes / rates.tileBandwidth : 0;
     time += std::max(computing, loading);
   }
   // The cost model counts groups at a rate of their own.
   double counted =
       !isMatMul && code.primitive.conv.groups > 1 ? rates.depthwiseConv : rate;
   return time * counted / (2 * products);
+}
+
+/// Returns the bytes that threads of one element each load and store at once,
+/// as many as the device holds; 0 if its threads have more.
+int64_t scalarBytes(func::FuncOp kernel, const KernelCode &code,
+                    const MachineRates &rates) {
+  constexpr double kResidentThreads = 2048;
+  if (code.stages.empty() || code.stages.front().scalarReason.empty())
+    return 0;
+  auto tensors = llvm::concat<const Type>(kernel.getArgumentTypes(),
+                                          kernel.getResultTypes());
+  int64_t most = 0, bytes = 0;
+  for (Type type : tensors)
+    most = std::max(most, cast<RankedTensorType>(type).getNumElements());
+  double threads =
+      double(code.stages.front().trip) * double(code.stages.front().block);
+  if (threads < double(most))
+    return 0;
+  for (Type type : tensors)
+    if (auto tensor = cast<RankedTensorType>(type);
+        2 * tensor.getNumElements() >= most)
+      bytes += llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+  double resident = kResidentThreads * rates.multiprocessors;
+  return int64_t(std::min(threads, resident)) * bytes;
 }
 
 /// Writes to a kernel what its code costs beside its operations and bytes. With
@@ -120,6 +144,10 @@ void describeCost(func::FuncOp kernel, const KernelCode &code,
   if (joins && isJoinable(kernel))
     launches = 0;
   kernel->setAttr(attrs::kLaunches, builder.getI64IntegerAttr(launches));
+  int64_t inFlight = code.bytesInFlight ? code.bytesInFlight
+                                        : scalarBytes(kernel, code, rates);
+  if (inFlight)
+    kernel->setAttr(attrs::kBytesInFlight, builder.getI64IntegerAttr(inFlight));
   if (double time = productTime(code, rates); time != 1)
     kernel->setAttr(attrs::kProductTime, builder.getF64FloatAttr(time));
 }

@@ -109,7 +109,9 @@ LogicalResult DeviceLowering::emitKernels() {
         lowered.refusedPrimitives.push_back(
             {name.str(), runtime::describe(code->primitive),
              codegen.target->chooseLibrary(code->primitive, codegen).reason});
-      KernelWork work = kernelWork(kernel);
+      MachineRates counted;
+      counted.multiprocessors = lowered.rates.multiprocessors;
+      KernelWork work = kernelWork(kernel, counted);
       double products = work.matmul + work.conv + work.depthwiseConv;
       // Rates are told of the products that the result needs.
       if (auto time = kernel->getAttrOfType<FloatAttr>(attrs::kProductTime))

@@ -50,6 +50,24 @@ func.func private @added(%x: tensor<2048x8xf32>, %y: tensor<8x2048xf32>, %z: ten
   %0 = ckopt.matmul_add %x, %y, %z : (tensor<2048x8xf32>, tensor<8x2048xf32>, tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
   return %0 : tensor<2048x2048xf32>
 }
+// Threads of a sum of columns have 8 rows of 4 columns on their way. Elements one by one, of
+// rows that are no multiple of a vector, have what the device's threads load and store at once.
+// CHECK: @columns{{.*}}ckopt.bytes_in_flight = 2097152
+func.func private @columns(%x: tensor<65536x64xf32>) -> tensor<64xf32> attributes {ckopt.kernel = "reduction"} {
+  %0 = ckopt.reduce sum %x {axes = array<i64: 0>, keepdims = false} : (tensor<65536x64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+// CHECK: @halves{{.*}}ckopt.bytes_in_flight = 1048576
+func.func private @halves(%x: tensor<65536x64xbf16>) -> tensor<64xbf16> attributes {ckopt.kernel = "reduction"} {
+  %0 = ckopt.reduce sum %x {axes = array<i64: 0>, keepdims = false} : (tensor<65536x64xbf16>) -> tensor<64xbf16>
+  return %0 : tensor<64xbf16>
+}
+// CHECK: @scalars{{.*}}ckopt.bytes_in_flight = 2162688
+func.func private @scalars(%x: tensor<4096x50257xf32>, %y: tensor<4096x1xf32>) -> tensor<4096x50257xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.sub %x, %y : (tensor<4096x50257xf32>, tensor<4096x1xf32>) -> tensor<4096x50257xf32>
+  return %0 : tensor<4096x50257xf32>
+}
+// CHECK-NOT: bytes_in_flight
 func.func @step(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>, %u: tensor<64x4096xf32>, %v: tensor<4096x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
   %0 = ckopt.kernel_call @one(%x, %y) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %1 = ckopt.kernel_call @long(%u, %v) : (tensor<64x4096xf32>, tensor<4096x64xf32>) -> tensor<64x64xf32>

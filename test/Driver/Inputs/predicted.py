@@ -1,28 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""predicted.py MODEL BATCH PRECISION=TODAY[,READ]...: what ckopt plan predicts
-for a step on an H100 is near these milliseconds, for today's kernels and for
-those with square tiles, and devices come in the order of their rates. PRECISION
-is that of products of f32, or stored-bf16."""
+"""predicted.py MODELS MEASURED NETWORK BATCH: what ckopt plan predicts for the
+kernels of a step on an H200 is near what they take there. MEASURED has the
+milliseconds by network, precision and kind of kernel (kinds.json of
+tools/gpu-check/report.py); kinds that take less than a fiftieth of the step
+count in the sum alone, which has a bound of its own. Devices come in the order
+of their rates."""
 
+import collections
 import json
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
-model, batch = sys.argv[1:3]
-SQUARES = [["--attention=off", "--cuda-contractions=tile=%d" % tile] for tile in (64, 128)]
+models, measured, network, batch = sys.argv[1:]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools" / "gpu-check"))
+from predictions import kind_of
+
+KIND, STEP, LEAST = 0.30, 0.20, 0.02
 
 
-def precision_flag(precision):
-    return "--precision=bf16" if precision == "stored-bf16" else "--matmul-precision=" + precision
+def plan(precision, device, folder):
+    """The folder with the IR of a plan."""
+    flag = "--precision=bf16" if precision == "stored-bf16" else "--matmul-precision=" + precision
+    command = ["ckopt", "plan", "%s/%s.onnx" % (models, network), "--loss=cross_entropy", "--optimizer=sgd", "--momentum=0.9",
+               "--init=auto", "--batch=" + batch, "--target=cuda", "--sm=90", "--cuda-libs=none", flag,
+               "--device-rates=" + device, "--quiet", "--report=%s/report.json" % folder, "--dump-phases=" + folder]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return pathlib.Path(folder)
 
 
-def predicted(precision, device, kernels=()):
-    with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        subprocess.run(["ckopt", "plan", model, "--loss=cross_entropy", "--optimizer=sgd", "--momentum=0.9", "--init=auto",
-                        "--batch=" + batch, "--target=cuda", "--sm=90", precision_flag(precision), "--device-rates=" + device,
-                        "--quiet", "--report=" + report.name, *kernels], check=True, stdout=subprocess.DEVNULL)
-        return 1e3 * json.load(open(report.name))["plan"]["seconds"]
+def seconds(precision, device):
+    with tempfile.TemporaryDirectory() as folder:
+        return json.loads((plan(precision, device, folder) / "report.json").read_text())["plan"]["seconds"]
+
+
+def by_kind(precision):
+    """Predicted milliseconds of a step on an H200, by kind of kernel."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = next(plan(precision, "h200", folder).glob("*plan-memory*")).read_text()
+    attention = set(re.findall(r"func\.func private @(\w+)\([^\n]*\n\s*%[^\n]*ckopt\.attention", text))
+    # Beside the step there is a function that evaluates.
+    text = text[text.index("func.func @step("):].split("func.func @eval(")[0]
+    sums = collections.Counter()
+    for symbol, cost in re.findall(r"ckopt\.kernel_call @(\w+)\([^\n]*?\{cost = ([0-9.E+-]+) : f64", text):
+        sums[kind_of(symbol, "attention" if symbol in attention else "")] += 1e3 * float(cost)
+    return sums
 
 
 wrong = False
@@ -30,16 +54,16 @@ wrong = False
 
 def check(what, found, wanted, share):
     global wrong
-    print("%s %s: %.1f ms, expected %g within %g %%" % (model, what, found, wanted, 100 * share))
+    print("%s %s: %.2f ms, measured %.2f (%+.0f %%)" % (network, what, found, wanted, 100 * (found / wanted - 1)))
     wrong |= abs(found / wanted - 1) > share
 
 
-for precision, wanted in (argument.split("=") for argument in sys.argv[3:]):
-    today, *read = map(float, wanted.split(","))
-    check(precision, predicted(precision, "h100"), today, 0.15)
-    for wanted_then in read:
-        squares = [predicted(precision, "h100", kernels) for kernels in SQUARES]
-        check(precision + " squares", sum(squares) / len(squares), wanted_then, 0.35)
-times = [predicted("tf32", device) for device in ("h200", "h100", "a100", "l4")]
-print("h200, h100, a100, l4:", ", ".join("%.1f" % time for time in times))
+for precision, kinds in json.loads(pathlib.Path(measured).read_text())[network].items():
+    found, step = by_kind(precision), sum(kinds.values())
+    for kind, wanted in kinds.items():
+        if wanted >= LEAST * step:
+            check(precision + ", " + kind, found[kind], wanted, KIND)
+    check(precision, sum(found[kind] for kind in kinds), step, STEP)
+times = [seconds("tf32", device) for device in ("h200", "h100", "a100", "l4")]
+print("h200, h100, a100, l4:", ", ".join("%.1f ms" % (1e3 * time) for time in times))
 sys.exit(wrong or times != sorted(times))

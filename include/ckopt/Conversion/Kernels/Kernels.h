@@ -71,6 +71,8 @@ struct KernelCode {
   /// What the stages of a library kernel take of it.
   int64_t ownScratchBytes = 0;
   llvm::SmallVector<ContractionShape, 1> shapes; ///< run one after another
+  /// That all threads of the first launch load before they use one; 0: enough.
+  int64_t bytesInFlight = 0;
   /// (operand, result) pairs that may share all their bytes.
   llvm::SmallVector<std::pair<unsigned, unsigned>> reuse;
 };

@@ -215,6 +215,8 @@ LogicalResult ReductionKernel::planBlocks() {
         reduced.size() == 1 ? std::min(chunkLength, inner) : inner,
         laneRows ? lanes : 1);
   addLaunch(work, together ? threads : kBlockThreads, together, reason);
+  if (!rows)
+    code.bytesInFlight = work * bytesOfTile();
   if (chunks == 1)
     return success();
   if (code.workspaceBytes == 0)
@@ -223,6 +225,17 @@ LogicalResult ReductionKernel::planBlocks() {
   addLaunch(keptPoints, byWarps ? kWarp : kBlockThreads, byWarps,
             "a thread combines the chunks of a point");
   return success();
+}
+
+/// Returns the bytes that a thread loads before it uses one, of operands that
+/// are not much smaller than what is reduced.
+int64_t ReductionKernel::bytesOfTile() {
+  int64_t points = keptPoints * count, bytes = 0;
+  for (Type type : kernel.getArgumentTypes())
+    if (auto tensor = cast<RankedTensorType>(type);
+        2 * tensor.getNumElements() >= points)
+      bytes += llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+  return bytes * rowsInFlight() * (overLanes ? int64_t(lanes) : 1);
 }
 
 std::unique_ptr<PointNest> ReductionKernel::makeNest(Emitter &e,

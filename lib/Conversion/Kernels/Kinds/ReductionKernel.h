@@ -61,6 +61,7 @@ private:
            llvm::none_of(items, [](const Item &item) { return item.moments; });
   }
   int64_t rowsInFlight();
+  int64_t bytesOfTile();
   void emitSums(Emitter &e, ArrayRef<AffineExpr> point, Value chunk,
                 AffineExpr lane, ArrayRef<Value> masks);
   void emitMoments(Emitter &e, ArrayRef<AffineExpr> point, Value chunk,

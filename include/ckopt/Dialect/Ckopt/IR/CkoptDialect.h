@@ -55,6 +55,9 @@ inline constexpr llvm::StringLiteral kProducts = "ckopt.products";
 /// rate the products of a contraction take.
 inline constexpr llvm::StringLiteral kLaunches = "ckopt.launches";
 inline constexpr llvm::StringLiteral kProductTime = "ckopt.product_time";
+/// On kernels of a GPU: bytes that all threads load before they use one, where
+/// these may be too few to keep its memory busy.
+inline constexpr llvm::StringLiteral kBytesInFlight = "ckopt.bytes_in_flight";
 /// On any op: "save", "recompute" or "auto", for its results.
 inline constexpr llvm::StringLiteral kRemat = "ckopt.remat";
 /// On any op: the checkpointed regions that hold it, outermost first:
