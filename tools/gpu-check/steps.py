@@ -369,11 +369,14 @@ class Checks:
 
     def peak(self, name, feed):
         def run():
-            done = self.step(name, *feed, "--measure")
+            done = self.step(name, *feed, "--check-arena")
             if done.code == TOO_SMALL:
                 return skipped("the device is too small: " + done.words())
-            measured = re.search(r"(?m)^measured peak (\d+) bytes", done.out)
-            values = {"planned": self.planned(name), "measured": int(measured.group(1)) if measured else -1}
+            # Evaluation may need more than a step, and then decides the arena.
+            of_step = re.search(r"(?m)^planned for step (\d+)$", done.out)
+            measured = re.search(r"(?m)^highest byte written plus one (\d+)$", done.out)
+            values = {"planned": int(of_step.group(1)) if of_step else self.planned(name),
+                      "measured": int(measured.group(1)) if measured else -1}
             if done.code:
                 return failed(self.why(name, done, *feed), **values)
             if values["measured"] != values["planned"]:
