@@ -45,11 +45,11 @@ constexpr GpuRates kHopper = {.name = "h200",
                               .cacheBytes = 56 * kMiB,
                               .vector = 16.5e12,
                               .multiprocessors = 132,
-                              .matmul = {46e12, 100e12, 115e12},
-                              .halves = 205e12,
+                              .matmul = {46e12, 107e12, 115e12},
+                              .halves = 212e12,
                               .tiles = 5.5e12,
-                              .attention = {13e12, 26e12, 44e12},
-                              .attentionHalves = 57e12};
+                              .attention = {13e12, 28e12, 44e12},
+                              .attentionHalves = 61e12};
 
 constexpr GpuRates hopperWith(llvm::StringLiteral name, double bandwidth) {
   GpuRates rates = kHopper;
