@@ -49,6 +49,15 @@ if os.path.isdir(onnx_testdata):
     config.available_features.add("onnx-testdata")
 config.substitutions.append(("%onnx_testdata", onnx_testdata))
 
+# oneDNN multiplies bf16 on CPUs with AVX-512 alone. Elsewhere steps of bf16, and
+# products of f32 by pieces of bf16, are refused, which lit says of their tests.
+with open("/proc/cpuinfo", encoding="ascii", errors="replace") as cpuinfo:
+    flags = next((line.split() for line in cpuinfo if line.startswith("flags")), [])
+if {"avx512bw", "avx512dq", "avx512vl"} <= set(flags):
+    config.available_features.add("cpu-bf16")
+else:
+    lit_config.note("this CPU has no products of bf16: their tests do NOT run")
+
 # Stock MLIR tools beside the plugin: what the tests of test/Plugin need.
 plugin = os.path.join(config.ckopt_binary_dir, "lib", "CkoptRematPlugin.so")
 llvm_lib = os.path.join(os.path.dirname(config.lit_tools_dir), "lib")

@@ -249,7 +249,8 @@ TEST(DevicePtx, RoundedInLargeTiles) {
     PtxModule ptx = ptxOf(product("f32", 1, 2048, 2048, 1024), 90, precision);
     ASSERT_EQ(ptx.kernels.size(), 1u);
     bool isCopied = precision == runtime::ProductPrecision::TF32;
-    EXPECT_EQ(ptx.kernels[0].grid, isCopied ? 256 : 128); // 128 x 128, 128 x 256
+    EXPECT_EQ(ptx.kernels[0].grid,
+              isCopied ? 256 : 128); // 128 x 128, 128 x 256
     // Pairs of results, which pass through shared memory of their type.
     EXPECT_EQ(ptx.kernels[0].narrowAccesses, isCopied ? 0 : 64);
     EXPECT_EQ(ptx.kernels[0].splitVectors, 0);

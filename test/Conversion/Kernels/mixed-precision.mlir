@@ -1,3 +1,4 @@
+// REQUIRES: cpu-bf16
 // RUN: ckopt-opt %s --fuse --mixed-precision='products=bf16' --split-input-file | FileCheck %s
 // RUN: ckopt-opt %s --fuse --mixed-precision='products=bf16 keep-f32=second' --split-input-file 2>&1 | FileCheck %s --check-prefix=KEEP
 // RUN: ckopt-opt %s --fuse --mixed-precision='products=f32' --split-input-file | FileCheck %s --check-prefix=WIDE

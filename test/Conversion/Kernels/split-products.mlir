@@ -1,3 +1,4 @@
+// REQUIRES: cpu-bf16
 // RUN: ckopt-opt %s --fuse --split-products='precision=bf16x3 pieces=bf16' --split-input-file | FileCheck %s --check-prefixes=CHECK,THREE
 // RUN: ckopt-opt %s --fuse --split-products='precision=bf16x6 pieces=bf16' --split-input-file | FileCheck %s --check-prefix=SIX
 // RUN: ckopt-opt %s --fuse --split-products='precision=medium pieces=bf16' --split-input-file | FileCheck %s --check-prefix=ONE
