@@ -190,15 +190,20 @@ TEST(MatMul, RowsOfWholePages) {
     std::string error;
     return primitiveWorkspace(desc, 2, error);
   };
+  // oneDNN's kernels for CPUs without AVX-512 want most operands as they lie.
+  auto expectPacked = [&](const MatMulDesc &m, int64_t bytes) {
+    if (__builtin_cpu_supports("avx512f"))
+      EXPECT_GE(workspace(m), bytes);
+  };
   MatMulDesc d = dense(1, 260, 1024, 70, false, false);
-  EXPECT_GE(workspace(d), 1024 * 70 * 4);
+  expectPacked(d, 1024 * 70 * 4);
   check<float>(d, 2e-6);
   d = dense(1, 256, 100, 64, true, false);
   d.bRow = 2048;
-  EXPECT_GE(workspace(d), 100 * 64 * 4);
+  expectPacked(d, 100 * 64 * 4);
   check<float>(d, 2e-6);
   d = dense(1, 1024, 256, 64, true, true, true);
-  EXPECT_GE(workspace(d), 1024 * 64 * 4);
+  expectPacked(d, 1024 * 64 * 4);
   check<float>(d, 2e-6);
   // Nothing is packed where too few rows would repay it, or where
   // the copy would take too much memory.

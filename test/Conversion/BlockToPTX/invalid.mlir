@@ -119,7 +119,7 @@ func.func @buffers(%scratch: !llvm.ptr,
 // expected-error @below {{'ckopt.gpu.grid' must be an i64 from 1 to 2147483647}}
 // expected-error @below {{'ckopt.gpu.block' must be an i64 from 1 to 1024}}
 // expected-error @below {{launch parameters must be pointers, then i64 scalars, then the scratch pointer}}
-// expected-error @below {{shared buffers take more than the 101376 bytes that a block may have}}
+// expected-error @below {{shared buffers take more than the 232448 bytes that a block may have}}
 func.func @sizes(%s: i64, %x: !llvm.ptr, %f: f32,
                  %sh: memref<9223372036854775807xf32, #gpu.address_space<workgroup>>)
     attributes {ckopt.gpu.grid = 4294967296 : i64, ckopt.gpu.block = 2048 : i64} {
