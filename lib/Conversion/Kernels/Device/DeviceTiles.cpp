@@ -117,6 +117,9 @@ static bool isFast(const TileProblem &p, const Tile &t, int64_t slice,
                                                      : kStagedThread;
   if (staged > most || (p.onTensorCores && slice < 16))
     return false;
+  // ptxas gives so few sums 32 registers, and spills what deeper slices load.
+  if (t.resident == 4 && slice > 32)
+    return false;
   return t.resident == 4 || a / p.aLanes + b / p.bLanes <= kMostLoads;
 }
 
