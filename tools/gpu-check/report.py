@@ -206,7 +206,8 @@ def variants(results):
 
 def tools(results):
     rows = {}
-    for name, r in of(results, "sanitizer/"):
+    order = ("memcheck", "racecheck", "synccheck", "initcheck")  # side by side they end in any
+    for name, r in sorted(of(results, "sanitizer/"), key=lambda one: order.index(one[0].rsplit("/", 1)[1])):
         step, tool = name.rsplit("/", 1)
         rows.setdefault(step, []).append(tool + (": clean" if r["status"] == "ok" else ": " + r["status"]))
     return (["## compute-sanitizer", ""] + table(["step", "tools"], [[step, ", ".join(found)] for step, found in rows.items()])
