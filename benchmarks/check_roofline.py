@@ -6,8 +6,13 @@ Looks at no time but that there is one, and that it is of the shape asked for:
 the library that reached it is named.
 """
 
+import pathlib
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "test"))
+import cpu
 
 SHAPES = {
     "copy 65536": "copy",
@@ -35,17 +40,10 @@ def ask(tool, lines):
                           check=False)
 
 
-def multiplies_bf16():
-    """Whether oneDNN has products of bf16 for this CPU: with AVX-512 alone."""
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
-        flags = next((line.split() for line in lines if line.startswith("flags")), [])
-    return {"avx512bw", "avx512dq", "avx512vl"} <= set(flags)
-
-
 def main():
     tool = sys.argv[1]
     shapes = SHAPES
-    if not multiplies_bf16():
+    if not cpu.multiplies_bf16():
         print("this CPU has no products of bf16: they are NOT timed")
         shapes = {shape: by for shape, by in SHAPES.items() if "bf16" not in shape}
     answer = ask(tool, shapes)

@@ -4,12 +4,13 @@
 # Substitutions: %data (test/data), %shared (the optional folder of large test
 # data beside the source), %python. Tools are on the PATH.
 # Feature `shared-data`: that folder is there. `no-cudnn`: the loader finds no
-# cuDNN.
+# cuDNN. `cpu-bf16`: the CPU multiplies bf16.
 # CKOPT_VERIFY_ROUNDTRIP=1 in the environment makes every ckopt-opt of every
 # test also check that its IR survives printing and parsing.
 
 import ctypes
 import os
+import sys
 
 import lit.formats
 import lit.util
@@ -49,11 +50,11 @@ if os.path.isdir(onnx_testdata):
     config.available_features.add("onnx-testdata")
 config.substitutions.append(("%onnx_testdata", onnx_testdata))
 
-# oneDNN multiplies bf16 on CPUs with AVX-512 alone. Elsewhere steps of bf16, and
-# products of f32 by pieces of bf16, are refused, which lit says of their tests.
-with open("/proc/cpuinfo", encoding="ascii", errors="replace") as cpuinfo:
-    flags = next((line.split() for line in cpuinfo if line.startswith("flags")), [])
-if {"avx512bw", "avx512dq", "avx512vl"} <= set(flags):
+sys.dont_write_bytecode = True
+sys.path.insert(0, config.test_source_root)
+import cpu
+
+if cpu.multiplies_bf16():
     config.available_features.add("cpu-bf16")
 else:
     lit_config.note("this CPU has no products of bf16: their tests do NOT run")

@@ -22,10 +22,10 @@
 // it again, and no label names it. Shapes alone decide.
 //
 //===----------------------------------------------------------------------===//
+#include "Padding.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Normalize/Normalize.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <vector>
 
@@ -86,15 +86,6 @@ static Value part(TensorBuilder &b, Value whole, int64_t dim, int64_t begin,
   return b.make<SliceOp>(whole, b.ints(starts), b.ints(sizes), b.ints(steps));
 }
 
-/// Returns the value with zeros behind a dimension's elements, `size` in all.
-static Value withZeros(TensorBuilder &b, Value value, int64_t dim,
-                       int64_t size) {
-  SmallVector<int64_t> none(tensorType(value).getRank(), 0), high(none);
-  high[dim] = size - tensorType(value).getDimSize(dim);
-  return b.make<PadOp>(value, b.ints(none), b.ints(high), b.ints(none),
-                       b.builder.getF64FloatAttr(0));
-}
-
 namespace {
 /// Weight and bias as the products take them.
 struct LossHead {
@@ -124,15 +115,13 @@ LossHead::LossHead(Op op, TensorBuilder &b, int64_t group)
     : weight(op.getWeight()), bias(op.getBias()),
       transposed(op.getTransposeWeight()),
       classes(tensorType(weight).getDimSize(classDim())) {
-  if (!group || classes % group == 0)
-    return;
-  int64_t wide = int64_t(llvm::alignTo(classes, group));
-  if (3 * wide > 4 * classes)
+  int64_t wide = group ? paddedExtent(classes, group) : classes;
+  if (wide == classes)
     return;
   counted = b.builder.getI64IntegerAttr(classes);
-  weight = withZeros(b, weight, classDim(), wide);
+  weight = withZeros(b.builder, b.loc, weight, classDim(), wide);
   if (bias)
-    bias = withZeros(b, bias, 0, wide);
+    bias = withZeros(b.builder, b.loc, bias, 0, wide);
 }
 
 /// Returns indices of `rows` rows as a scatter into these reads them: negative

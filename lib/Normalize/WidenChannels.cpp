@@ -11,11 +11,10 @@
 // rounded, weighed and planned.
 //
 //===----------------------------------------------------------------------===//
+#include "Padding.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Normalize/Passes.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace ckopt {
 #define GEN_PASS_DEF_WIDENCHANNELSPASS
@@ -25,31 +24,13 @@ namespace ckopt {
 using namespace mlir;
 using namespace ckopt;
 
-/// Returns the type with as many elements along dimension 1, in the same order.
-static RankedTensorType withChannels(Value value, int64_t channels) {
-  RankedTensorType type = tensorType(value);
-  SmallVector<int64_t> shape(type.getShape());
-  shape[1] = channels;
-  return type.clone(shape);
-}
-
 /// Returns how many channels the input is padded to; its own number where
 /// nothing is gained.
 static int64_t widened(Value input, int64_t groups, int64_t group) {
   RankedTensorType type = tensorType(input);
   int64_t channels = type.getDimSize(1);
-  int64_t wide = int64_t(llvm::alignTo(channels, group));
   bool isInnermost = getElementStrides(type)[1] == 1 && channels > 1;
-  return groups == 1 && isInnermost && 3 * wide <= 4 * channels ? wide
-                                                                : channels;
-}
-
-static Value padded(OpBuilder &builder, Location loc, Value value,
-                    int64_t channels) {
-  SmallVector<int64_t> none(tensorType(value).getRank()), high(none);
-  high[1] = channels - tensorType(value).getDimSize(1);
-  return PadOp::create(builder, loc, withChannels(value, channels), value, none,
-                       high, none, APFloat(0.0));
+  return groups == 1 && isInnermost ? paddedExtent(channels, group) : channels;
 }
 
 void ckopt::widenChannels(func::FuncOp function, int64_t group) {
@@ -61,7 +42,7 @@ void ckopt::widenChannels(func::FuncOp function, int64_t group) {
       return;
     OpBuilder b(op);
     for (OpOperand &operand : op->getOpOperands())
-      operand.set(padded(b, op.getLoc(), operand.get(), channels));
+      operand.set(withZeros(b, op.getLoc(), operand.get(), 1, channels));
   });
   SmallVector<ConvWeightGradOp> gradients;
   function.walk([&](ConvWeightGradOp op) { gradients.push_back(op); });
@@ -73,8 +54,8 @@ void ckopt::widenChannels(func::FuncOp function, int64_t group) {
       continue;
     OpBuilder b(op);
     op.getInputMutable().assign(
-        padded(b, op.getLoc(), op.getInput(), channels));
-    result.setType(withChannels(result, channels));
+        withZeros(b, op.getLoc(), op.getInput(), 1, channels));
+    result.setType(withExtent(type, 1, channels));
     b.setInsertionPointAfter(op);
     SmallVector<int64_t> first(type.getRank(), 0), every(type.getRank(), 1);
     auto kept = SliceOp::create(b, op.getLoc(), type, result, first,

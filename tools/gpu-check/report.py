@@ -13,6 +13,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import predictions
+import steps
 import tables
 import visit
 from tables import of, table
@@ -112,9 +113,9 @@ def beside(results):
                 if found == theirs and r.get("best"):
                     mode = mode.split("+")[0]
                     torch[mode] = min(r["best"], torch.get(mode, r["best"]))
-            steps = {libraries: results.get("large/%s/%s/%s" % (network, libraries, kind), {}) for libraries in ("none", "auto")}
+            runs = {libraries: results.get("large/%s/%s/%s" % (network, libraries, kind), {}) for libraries in ("none", "auto")}
             # Where all libraries refuse, a step has no library.
-            ours = {libraries: step.get("best") for libraries, step in steps.items() if step.get("status") == "ok"}
+            ours = {libraries: run.get("best") for libraries, run in runs.items() if run.get("status") == "ok"}
             if not torch and not any(ours.values()):
                 continue
 
@@ -206,8 +207,8 @@ def variants(results):
 
 def tools(results):
     rows = {}
-    order = ("memcheck", "racecheck", "synccheck", "initcheck")  # side by side they end in any
-    for name, r in sorted(of(results, "sanitizer/"), key=lambda one: order.index(one[0].rsplit("/", 1)[1])):
+    # Side by side they end in any order.
+    for name, r in sorted(of(results, "sanitizer/"), key=lambda one: steps.TOOLS.index(one[0].rsplit("/", 1)[1])):
         step, tool = name.rsplit("/", 1)
         rows.setdefault(step, []).append(tool + (": clean" if r["status"] == "ok" else ": " + r["status"]))
     return (["## compute-sanitizer", ""] + table(["step", "tools"], [[step, ", ".join(found)] for step, found in rows.items()])

@@ -51,6 +51,7 @@ class Checks:
     def __init__(self, visit, home, work, options):
         self.visit, self.home, self.work = visit, home, work
         self.device, self.steps, self.chosen_python = options.device, options.steps, options.python
+        self.loads = {}  # by the name of a step's folder
         self.cases = [line.split() for line in (home / "cases").read_text().splitlines() if line.strip()]
         self.environment = dict(os.environ)
         # With this set ckopt-run does not start itself anew, which tools that
@@ -311,8 +312,9 @@ class Checks:
         return Step("large/" + name, "large." + network, 25, run, warm=self.loaded(name))
 
     def loaded(self, name):
-        """Lets the driver compile a step's code, which it keeps."""
-        return lambda: self.step(name, "--inspect")
+        """Lets the driver compile a step's code, which it keeps: the same
+        function for all that run this step."""
+        return self.loads.setdefault(name, lambda: self.step(name, "--inspect"))
 
     def launches(self, name, file):
         """The times of a step's launches, which the logs keep."""

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Kernels/Passes.h"
+#include "Kinds/GeneratedKernel.h"
 #include "ckopt/Analysis/FlatParts.h"
 #include "ckopt/Conversion/Kernels/Kernels.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -116,21 +117,18 @@ int64_t scalarBytes(func::FuncOp kernel, const KernelCode &code,
   constexpr double kResidentThreads = 2048;
   if (code.stages.empty() || code.stages.front().scalarReason.empty())
     return 0;
-  auto tensors = llvm::concat<const Type>(kernel.getArgumentTypes(),
-                                          kernel.getResultTypes());
-  int64_t most = 0, bytes = 0;
+  SmallVector<Type> tensors(kernel.getArgumentTypes());
+  llvm::append_range(tensors, kernel.getResultTypes());
+  int64_t most = 0;
   for (Type type : tensors)
     most = std::max(most, cast<RankedTensorType>(type).getNumElements());
   double threads =
       double(code.stages.front().trip) * double(code.stages.front().block);
   if (threads < double(most))
     return 0;
-  for (Type type : tensors)
-    if (auto tensor = cast<RankedTensorType>(type);
-        2 * tensor.getNumElements() >= most)
-      bytes += llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
   double resident = kResidentThreads * rates.multiprocessors;
-  return int64_t(std::min(threads, resident)) * bytes;
+  return int64_t(std::min(threads, resident)) *
+         codegen::bytesOfPoint(tensors, most);
 }
 
 /// Writes to a kernel what its code costs beside its operations and bytes. With

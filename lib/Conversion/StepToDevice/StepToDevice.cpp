@@ -287,11 +287,6 @@ llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
       int32_t(lowered.code.isaMajor * 10 + lowered.code.isaMinor);
   manifest.device.minDriver = lowered.code.driverVersion;
   describeKernels();
-  for (const runtime::KernelInfo &kernel : manifest.kernels)
-    if (kernel.sharedBytes > runtime::mostSharedBytes(manifest.device.sm))
-      return makeError(ExitInternal,
-                       "kernel '" + kernel.symbol +
-                           "' takes more shared memory than a block has");
   for (auto [index, function] : llvm::enumerate(functions))
     if (failed(lowerFunction(function, int32_t(index))))
       return makeError(ExitInternal, "lowering failed");

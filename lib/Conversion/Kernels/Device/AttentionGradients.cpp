@@ -227,8 +227,7 @@ static void follow(TileProducts::Steps &steps,
 void AttentionTile::emitQueryGradient(Value block) {
   int64_t tiles = llvm::divideCeil(a.queries, kTile);
   SmallVector<Value> at = split(e, block, {a.batch, a.heads, tiles});
-  TileProducts tile(e, form, in.q.element, leastLanes(/*withGrad=*/true),
-                    std::max(a.depth, a.width));
+  TileProducts tile = products(/*withGrad=*/true);
   Gradient own = gradientOf(tile, headOf(at[0], at[1]));
   own.row = e.mul(a.causal ? e.sub(e.index(tiles - 1), at[2]) : at[2],
                   e.index(kTile));
@@ -266,8 +265,7 @@ void AttentionTile::emitKeySums(Value block, bool hasKeys, bool hasValues) {
           rowTiles = llvm::divideCeil(a.queries, kTile),
           members = a.heads / a.keyHeads;
   SmallVector<Value> at = split(e, block, {a.batch, a.keyHeads, tiles});
-  TileProducts tile(e, form, in.q.element, leastLanes(/*withGrad=*/true),
-                    std::max(a.depth, a.width));
+  TileProducts tile = products(/*withGrad=*/true);
   Gradient own =
       gradientOf(tile, {at[0], e.mul(at[1], e.index(members)), at[1]});
   own.byKeys = true;

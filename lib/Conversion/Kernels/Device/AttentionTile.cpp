@@ -345,8 +345,7 @@ void AttentionTile::finish(TileProducts &tile, const Forward &f) {
 void AttentionTile::emitForward(Value block) {
   int64_t tiles = llvm::divideCeil(a.queries, kTile);
   SmallVector<Value> at = split(e, block, {a.batch, a.heads, tiles});
-  TileProducts tile(e, form, in.q.element, leastLanes(/*withGrad=*/false),
-                    std::max(a.depth, a.width));
+  TileProducts tile = products(/*withGrad=*/false);
   Forward f;
   f.head = headOf(at[0], at[1]);
   // Blocks that read the most keys begin first.

@@ -122,6 +122,11 @@ private:
   }
   /// Returns how many elements one access may take of all that is multiplied.
   unsigned leastLanes(bool withGrad) const;
+  /// Returns the products of a block, and makes their shared buffers.
+  TileProducts products(bool withGrad) {
+    return TileProducts(e, form, in.q.element, leastLanes(withGrad),
+                        std::max(a.depth, a.width));
+  }
   Value rowNumber(const Head &h, Value row);
   /// Returns whether queries before the first key exist, which have NaN for all
   /// keys, so that no block is left out.

@@ -35,11 +35,12 @@ int64_t DeviceGemm::rowsTogether(int64_t multiprocessors) const {
          column = double(shape.n * bElement.getIntOrFloatBitWidth()) / bReads,
          atOnce = double(multiprocessors * shape.resident);
   // The fewest bytes for so many tiles are those of as many in both directions.
-  int64_t rows = std::llround(std::sqrt(atOnce * column / row));
+  int64_t rows =
+      std::max<int64_t>(std::llround(std::sqrt(atOnce * column / row)), 1);
   // Where all columns have place beside each other nothing is read twice.
-  if (double(tilesN()) * double(std::max<int64_t>(rows, 1)) <= atOnce)
+  if (double(tilesN()) * double(rows) <= atOnce)
     return 1;
-  return std::clamp<int64_t>(rows, 1, std::max<int64_t>(tilesM(), 1));
+  return std::max<int64_t>(std::min(rows, tilesM()), 1);
 }
 
 bool DeviceGemm::isCopyable(bool isA) const {

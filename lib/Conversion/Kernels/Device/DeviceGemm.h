@@ -23,8 +23,8 @@
 // added to is read when all sums are complete, by the threads that store the
 // elements, so that it may lie where the result does.
 //
-// Guarantee: the order of additions depends on the shape and the device's
-// number of multiprocessors only.
+// Guarantee: the order of additions depends on the shape, the device's number
+// of multiprocessors and a block's shared memory only.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMM_H
@@ -97,17 +97,15 @@ struct DeviceGemm {
   }
   /// How it is cut into blocks; chooseShape() decides, when all else is known.
   TileShape shape;
-  int64_t rowsGrouped = 1; ///< rowsTogether()
+  /// How many rows of tiles are numbered column by column; shape follows from
+  /// the problem, and this from shape.
+  int64_t rowsGrouped = 1;
   void chooseShape(const TileDevice &device, const ContractionVariant &variant);
   int64_t slice() const { return shape.slice; }
   int64_t parts() const { return shape.parts; }
   int64_t tilesM() const { return llvm::divideCeil(m, shape.m); }
   int64_t tilesN() const { return llvm::divideCeil(n, shape.n); }
   int64_t tiles() const { return batch * tilesM() * tilesN(); }
-  /// How many rows of tiles are numbered column by column. Blocks that run at
-  /// the same time are near each other in both directions then, and load fewer
-  /// bytes that the L2 cache does not have. Sums do not depend on it.
-  int64_t rowsTogether(int64_t multiprocessors) const;
   /// The tiles whose parts are added afterwards, or all with one part.
   int64_t partTiles() const { return tiles() - shape.wholeTiles; }
   int64_t blocks() const { return shape.wholeTiles + partTiles() * parts(); }
@@ -131,6 +129,10 @@ struct DeviceGemm {
 
 private:
   struct Tile;
+  /// Returns rowsGrouped. Blocks that run at the same time are near each other
+  /// in both directions with it, and load fewer bytes that the L2 cache does
+  /// not have.
+  int64_t rowsTogether(int64_t multiprocessors) const;
   /// A slice of an operand that is copied to shared memory.
   struct Slice {
     const Element &element;

@@ -165,7 +165,7 @@ static std::optional<Pipeline> pipelineOf(const TileProblem &p, const Tile &t,
       return copied;
     }
   }
-  return choose(variant.stages == 1 ? 1 : 2, false, sharedOfBlock(device, 1));
+  return choose(variant.stages == 1 ? 1 : 2, false, device.sharedBytes);
 }
 
 /// Returns whether a tile is what a variant asks for.

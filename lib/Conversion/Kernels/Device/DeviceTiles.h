@@ -26,8 +26,8 @@ namespace ckopt::codegen {
 
 /// What a contraction is cut for.
 struct TileDevice {
-  int64_t multiprocessors = 1;
-  int64_t sharedBytes = 99 * 1024; ///< shared memory that a block may have
+  int64_t multiprocessors;
+  int64_t sharedBytes; ///< shared memory that a block may have
 };
 
 /// What decides how a contraction is cut.

@@ -10,6 +10,15 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
+int64_t codegen::bytesOfPoint(TypeRange tensors, int64_t points) {
+  int64_t bytes = 0;
+  for (Type type : tensors)
+    if (auto tensor = cast<RankedTensorType>(type);
+        2 * tensor.getNumElements() >= points)
+      bytes += llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+  return bytes;
+}
+
 /// Returns whether a thread of a GPU that takes as many elements as 16 bytes
 /// hold of f16 or bf16 moves no more at once: all tensors that count (those
 /// that are not broadcast) are halves or masks, and their rows are multiples.

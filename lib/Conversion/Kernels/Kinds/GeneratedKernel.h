@@ -18,6 +18,10 @@ inline constexpr int64_t kRangeElements = 16384;
 /// Threads of a block in which each thread handles an item.
 inline constexpr int64_t kBlockThreads = 256;
 
+/// Returns the bytes of one element of each tensor that has at least half as
+/// many elements as there are points: what is loaded, or stored, for a point.
+int64_t bytesOfPoint(mlir::TypeRange tensors, int64_t points);
+
 /// An analyzed kernel: `code` is its plan, and emit() makes the stages.
 class GeneratedKernel {
 public:

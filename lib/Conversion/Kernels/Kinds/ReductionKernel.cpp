@@ -230,12 +230,8 @@ LogicalResult ReductionKernel::planBlocks() {
 /// Returns the bytes that a thread loads before it uses one, of operands that
 /// are not much smaller than what is reduced.
 int64_t ReductionKernel::bytesOfTile() {
-  int64_t points = keptPoints * count, bytes = 0;
-  for (Type type : kernel.getArgumentTypes())
-    if (auto tensor = cast<RankedTensorType>(type);
-        2 * tensor.getNumElements() >= points)
-      bytes += llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
-  return bytes * rowsInFlight() * (overLanes ? int64_t(lanes) : 1);
+  return bytesOfPoint(kernel.getArgumentTypes(), keptPoints * count) *
+         rowsInFlight() * (overLanes ? int64_t(lanes) : 1);
 }
 
 std::unique_ptr<PointNest> ReductionKernel::makeNest(Emitter &e,
