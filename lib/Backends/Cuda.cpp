@@ -82,6 +82,11 @@ constexpr int64_t kChunkBytes = int64_t(128) << 20, kLeastChunkRows = 512,
 /// A load of 16 bytes has eight halves.
 constexpr int64_t kClassGroup = 8;
 
+/// With 4 channels cuDNN 9.14 took 2 (TF32) to 13 times (bf16) as long as our
+/// own kernels on an H200 (docs/benchmarks/gpu.md): it has tensor-core kernels
+/// for groups of 8.
+constexpr int64_t kLeastCudnnChannels = 8;
+
 class CudaTarget final : public TargetInfo {
 public:
   CudaTarget() : TargetInfo(describe()) {}
@@ -149,6 +154,10 @@ public:
       choice.reason = "which convolutions of " +
                       std::string(runtime::dtypeName(desc.dtype)) +
                       " cuDNN has is known on the device alone";
+    else if (options.ownBesideLibraries && hasFewChannels(desc))
+      choice.reason = "cuDNN's convolutions of less than " +
+                      std::to_string(kLeastCudnnChannels) +
+                      " input channels are slower";
     else
       choice.reason =
           runtime::cudaLibraryRefuses(desc, options.libraryWorkspace);
@@ -164,13 +173,26 @@ public:
   emit(mlir::ModuleOp planned, const EmitOptions &options) const override;
 
 private:
+  static bool isHalf(const runtime::PrimitiveDesc &desc) {
+    return desc.dtype == runtime::DType::F16 ||
+           desc.dtype == runtime::DType::BF16;
+  }
+
+  /// Returns whether our own tensor-core kernel is the faster one for an
+  /// image's first convolution, whose channels do not fill a load of cuDNN's.
+  static bool hasFewChannels(const runtime::PrimitiveDesc &desc) {
+    bool byTensorCores =
+        isHalf(desc) || (desc.dtype == runtime::DType::F32 &&
+                         desc.precision != runtime::ProductPrecision::F32);
+    return byTensorCores && desc.kind == runtime::PrimitiveKind::ConvForward &&
+           desc.conv.groups == 1 && desc.conv.inChannels < kLeastCudnnChannels;
+  }
+
   static bool isHalfConvolution(const runtime::PrimitiveDesc &desc) {
     using runtime::PrimitiveKind;
-    bool half =
-        desc.dtype == runtime::DType::F16 || desc.dtype == runtime::DType::BF16;
-    return half && (desc.kind == PrimitiveKind::ConvForward ||
-                    desc.kind == PrimitiveKind::ConvInputGrad ||
-                    desc.kind == PrimitiveKind::ConvWeightGrad);
+    return isHalf(desc) && (desc.kind == PrimitiveKind::ConvForward ||
+                            desc.kind == PrimitiveKind::ConvInputGrad ||
+                            desc.kind == PrimitiveKind::ConvWeightGrad);
   }
 
   /// A library that may refuse gets no more than the call's tensors take, so
@@ -280,8 +302,9 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
        "planned for each call of a library at most (default 32 MiB)",
        workspace},
       {"multiprocessors", "N",
-       "cuda: how many multiprocessors products and convolutions are divided "
-       "for (default 108 for --sm=80, 132 for 90); other numbers, other bits",
+       "cuda: how many multiprocessors products, convolutions and sums of "
+       "columns are divided for (default 108 for --sm=80, 132 for 90); other "
+       "numbers, other bits",
        multiprocessors},
       {"cuda-contractions", "LIST",
        "for measurements: tile=64|128|192|256, slice=8|16|32|64, "

@@ -32,8 +32,7 @@ struct CudaOptions final : TargetOptions {
   unsigned sm = 80; ///< least compute capability: 80, 90
   CudaLibraries libraries = CudaLibraries::Auto;
   int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
-  int32_t multiprocessors = 0; ///< contractions are divided for so many; 0: by
-                               ///< sm
+  int32_t multiprocessors = 0; ///< sums are divided for so many; 0: by sm
   std::string contractions;    ///< ContractionVariant::parse
   std::string rates;           ///< a100, h100, h200, l4 or a file; "": by sm
   std::string emulation;       ///< write the kernels as CPU code, for tests

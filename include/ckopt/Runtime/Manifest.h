@@ -129,7 +129,7 @@ struct DeviceInfo {
   int32_t minDriver = 0; ///< least cuDriverGetVersion: 11000, 11080
   /// Of products and convolutions of f32: what decides bits beside the code.
   ProductPrecision precision = ProductPrecision::F32;
-  int32_t multiprocessors = 0; ///< that contractions are divided for; likewise
+  int32_t multiprocessors = 0; ///< that sums are divided for; likewise
   /// Of the files beside the manifest; writeDeviceArtifact fills these in.
   int64_t codeBytes = 0, dataBytes = 0;
   uint64_t codeHash = 0, dataHash = 0;

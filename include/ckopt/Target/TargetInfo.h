@@ -59,8 +59,8 @@ struct KernelSettings {
   /// Bytes for each call of a library that kernels may be left to, where the
   /// target has code of its own for them, too; 0: they are not.
   int64_t libraryWorkspace = 0;
-  /// Multiprocessors that contractions are divided for, on a device; 0: the
-  /// target's default. The order of their sums depends on it.
+  /// Multiprocessors that contractions and sums of columns are divided for, on
+  /// a device; 0: the target's default. The order of their sums depends on it.
   int32_t multiprocessors = 0;
   /// Shared memory that a block may have, on a device; 0: the target's default.
   /// Tiles, and so the order of sums, depend on it.

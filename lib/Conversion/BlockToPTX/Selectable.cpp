@@ -35,11 +35,11 @@ static const llvm::StringSet<> &selectable() {
       "vector.insert_strided_slice", "vector.load", "vector.shape_cast",
       "vector.shuffle", "vector.store", "vector.to_elements",
       // Memory.
-      "llvm.getelementptr", "llvm.intr.masked.gather", "llvm.intr.masked.load",
-      "llvm.intr.masked.scatter", "llvm.intr.masked.store", "llvm.load",
-      "llvm.mlir.addressof", "llvm.mlir.constant", "llvm.mlir.poison",
-      "llvm.mlir.undef", "llvm.mlir.zero", "llvm.store", "memref.load",
-      "memref.store"};
+      "llvm.getelementptr", "llvm.icmp", "llvm.intr.masked.gather",
+      "llvm.intr.masked.load", "llvm.intr.masked.scatter",
+      "llvm.intr.masked.store", "llvm.load", "llvm.mlir.addressof",
+      "llvm.mlir.constant", "llvm.mlir.poison", "llvm.mlir.undef",
+      "llvm.mlir.zero", "llvm.store", "memref.load", "memref.store"};
   return names;
 }
 

@@ -78,7 +78,7 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
     Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
            "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
     Option<"multiprocessors", "multiprocessors", "int32_t", "0",
-           "cuda: multiprocessors that contractions are divided for; 0: those of an H100">,
+           "cuda: multiprocessors that contractions and sums of columns are divided for; 0: those of an H100">,
     Option<"sharedBytes", "shared-bytes", "int32_t", "0",
            "cuda: shared memory that a block may have; 0: what every device from compute capability 8.0 on has">,
     Option<"ownBesideLibraries", "own-beside-libraries", "bool", "false",

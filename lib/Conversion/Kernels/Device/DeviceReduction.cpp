@@ -181,7 +181,7 @@ Value ReductionKernel::foldChunks(
           widened(reducer.combine(e, sum[0], element(iv, chunk)))};
     });
   };
-  if (!byWarps)
+  if (combiners == 1)
     return emitBlocked(e,
                        reducer.rounds() ? blocksOf(chunks, 1) : ChainBlocks(),
                        e.index(0), all, 1, chunks, reducer, identity,
@@ -189,10 +189,10 @@ Value ReductionKernel::foldChunks(
                          return some(from, to, 1, start.front());
                        })
         .front();
-  Value buffer = e.sharedBuffer(reducer.type, kWarp);
-  e.forThreads(kWarp, [&](Value thread) {
-    Value sum = some(thread, all, kWarp, identity).front();
+  Value buffer = e.sharedBuffer(reducer.type, combiners);
+  e.forThreads(combiners, [&](Value thread) {
+    Value sum = some(thread, all, combiners, identity).front();
     memref::StoreOp::create(e.b, sum, buffer, e.threadIndex());
   });
-  return BlockNest::combineThreads(e, kWarp, reducer, buffer).front();
+  return BlockNest::combineThreads(e, combiners, reducer, buffer).front();
 }

@@ -86,7 +86,8 @@ private:
   void writeStates(Emitter &e, const Item &item, ArrayRef<Value> states,
                    Value chunk, ArrayRef<AffineExpr> at);
   void emitCombine(Emitter &e, Value t);
-  /// Folds element(chunk) of all chunks: in order, or by the threads of a warp.
+  /// Folds element(chunk) of all chunks: in order, or by the combiners of a
+  /// block.
   Value foldChunks(Emitter &e, const Reducer &reducer,
                    llvm::function_ref<Value(Value, AffineExpr)> element);
   void planColumns();
@@ -111,7 +112,6 @@ private:
   bool overLanes = false;
   bool combinesLanes = false; ///< likewise of points whose chunks are combined
   bool onDevice = false;      ///< in launches
-  bool byWarps = false;       ///< a warp combines the chunks of a point
   /// Set for many columns, and for moments of columns: all of them are reduced
   /// in one pass over a tile of rows, with sums in a buffer, so that memory is
   /// read in order, and once.
@@ -125,6 +125,7 @@ private:
   int64_t chunkLength = 1, chunks = 1, vectors = 1;
   // Work and threads of a launch.
   int64_t work = 1, threads = 32;
+  int64_t combiners = 1; ///< threads that combine the chunks of a point
   bool together = false; ///< a block reduces a row's chunk together
   bool laneRows = false; ///< its threads load vectors
 };

@@ -4,8 +4,8 @@
 //
 // Stage 0 reduces a chunk (emitPartial in registers, emitWidePartial through a
 // buffer of all columns: ReductionTiles.cpp); stage 1 combines chunks in order,
-// or on a GPU by a warp: thread t chunks t, t + 32, ..., then a tree
-// (emitCombine).
+// or on a GPU by up to 256 threads: thread t of n chunks t, t + n, ..., then a
+// tree (emitCombine).
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/ReductionKernel.h"

@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A first stage starts from init, row by row as the memory lies; a second
-// applies the updates in their order, parallel over all dimensions but the
-// axis, along which updates may collide: on the CPU in blocks of columns; on a
-// GPU with a thread for each column of each row that has updates, where all
-// columns share their indices (UpdateOrder), else for each column.
-// Deterministic, no atomics, the same order of sums everywhere. Without columns
-// one stage does both for each item.
+// A first stage copies init, row by row as the memory lies, unless the result
+// takes init's bytes; a second applies the updates in their order, parallel
+// over all dimensions but the axis, along which updates may collide: on the CPU
+// in blocks of columns; on a GPU with a thread for each column of each row that
+// has updates, where all columns share their indices (UpdateOrder), else for
+// each column. Deterministic, no atomics, the same order of sums everywhere.
+// Without columns one stage does both for each item.
 //
 // Sums and products of f16 and bf16 are computed in f32, in scratch, and
 // rounded once.
@@ -66,8 +66,7 @@ protected:
   }
 
   LogicalResult planBlocks() override {
-    addLaunch(type.getNumElements(), kBlockThreads, false,
-              "a thread moves an element");
+    planCopy();
     if (isOrdered()) {
       code.workspaceBytes = order().bytes();
       for (int64_t items :
@@ -79,8 +78,7 @@ protected:
     if (failed(AxisKernel::planBlocks()))
       return failure();
     if (wide)
-      addLaunch(type.getNumElements(), kBlockThreads, false,
-                "a thread moves an element");
+      planCopy();
     return success();
   }
 
@@ -103,11 +101,12 @@ protected:
           overRows(e, [&](ArrayRef<AffineExpr> at) { (this->*body)(e, at); });
           return SmallVector<Value>();
         };
-        if (number == 0 && fillsMemory()) {
+        if (number == 0 && fillsMemory())
           ifAligned(e, rows);
-        } else {
+        else if (number == 0)
+          unlessInPlace(e, rows);
+        else
           rows();
-        }
       });
     };
     auto update = [&](Emitter &e, const Place &place) {
@@ -128,12 +127,16 @@ protected:
 
   LogicalResult emitBlocks(ModuleOp into) override {
     auto over = [&](unsigned number, auto body) {
-      return emitThreads(into, number, type.getNumElements(),
+      return emitThreads(into, number, type.getNumElements() / copyWidth(),
                          [&](Emitter &e, Value t) {
-                           SmallVector<AffineExpr> at;
-                           for (Value part : split(e, t, shape))
-                             at.push_back(e.addDim(part));
-                           (this->*body)(e, at);
+                           auto copy = [&] {
+                             (this->*body)(e, copied(e, t));
+                             return SmallVector<Value>();
+                           };
+                           if (number == 0)
+                             unlessInPlace(e, copy);
+                           else
+                             copy();
                          });
     };
     if (isOrdered())
@@ -168,6 +171,49 @@ private:
   }
   void emitFinish(Emitter &e, ArrayRef<AffineExpr> at) {
     e.store(0, type, at, current(e, at));
+  }
+
+  /// Calls `copy`, which starts from init, unless the result lies there (sums
+  /// in f32 lie elsewhere).
+  void unlessInPlace(Emitter &e, function_ref<SmallVector<Value>()> copy) {
+    if (code.reuse.empty() || wide) {
+      copy();
+      return;
+    }
+    Value from = e.argument(code.reuse.front().first),
+          to = e.argument(kernel.getNumArguments());
+    e.ifThen(LLVM::ICmpOp::create(e.b, LLVM::ICmpPredicate::ne, from, to), copy,
+             nullptr);
+  }
+
+  //===--- Copies of a launch, whose threads have 16 bytes each ----------===//
+
+  /// Returns how many neighbours of a row a thread copies.
+  int64_t copyWidth() const {
+    auto isContiguous = [](RankedTensorType t) {
+      return getElementStrides(t).back() == 1;
+    };
+    return shape.back() && shape.back() % int64_t(lanes) == 0 &&
+                   isContiguous(type) && isContiguous(tensorType(init))
+               ? int64_t(lanes)
+               : 1;
+  }
+  void planCopy() {
+    addLaunch(type.getNumElements() / copyWidth(), kBlockThreads, false,
+              copyWidth() > 1 ? "" : "a thread moves an element");
+  }
+  /// Returns the elements that thread t copies.
+  SmallVector<AffineExpr> copied(Emitter &e, Value t) {
+    int64_t width = copyWidth();
+    SmallVector<int64_t> sizes(shape);
+    sizes.back() /= width;
+    SmallVector<AffineExpr> at;
+    SmallVector<Value> parts = split(e, t, sizes);
+    for (Value part : ArrayRef(parts).drop_back())
+      at.push_back(e.addDim(part));
+    at.push_back(width > 1 ? e.addDim(e.mul(parts.back(), e.index(width)), true)
+                           : e.addDim(parts.back()));
+    return at;
   }
 
   //===--- Updates by row -----------------------------------------------===//
