@@ -80,6 +80,22 @@ func.func @chunks(%a: tensor<300000xf32>, %b: tensor<200001xf32>, %c: tensor<500
   return
 }
 
+// Reduced loops between kept ones do not merge: a GPU goes through them as one,
+// in chunks that end within them.
+// CHECK: @loops: 6 kernels, 6 as code of the CPU, 6 as PTX
+func.func @loops(%a: tensor<40x4x50x12xf32>, %b: tensor<7x3x70x5xf32>, %c: tensor<6x2x10x2x20x8xf32>,
+    %d: tensor<40x4x50x12xf32> {test.range = array<f64: 99.0, 101.0>},
+    %e: tensor<41x3x37x7xf32> {test.range = array<f64: 99.0, 101.0>}, %f: tensor<30x2x20x4xi64>)
+    attributes {test.tolerance = array<f64: 1.0e-4, 1.0e-4>} {
+  %0 = ckopt.reduce sum %a {axes = array<i64: 0, 2>, keepdims = false} : (tensor<40x4x50x12xf32>) -> tensor<4x12xf32>
+  %1 = ckopt.reduce mean %b {axes = array<i64: 0, 2>, keepdims = true} : (tensor<7x3x70x5xf32>) -> tensor<1x3x1x5xf32>
+  %2 = ckopt.reduce max %c {axes = array<i64: 0, 2, 4>, keepdims = false} : (tensor<6x2x10x2x20x8xf32>) -> tensor<2x2x8xf32>
+  %3:2 = ckopt.moments %d {axes = array<i64: 0, 2>} : (tensor<40x4x50x12xf32>) -> (tensor<4x12xf32>, tensor<4x12xf32>)
+  %4:2 = ckopt.moments %e {axes = array<i64: 0, 2>} : (tensor<41x3x37x7xf32>) -> (tensor<3x7xf32>, tensor<3x7xf32>)
+  %5 = ckopt.reduce sum %f {axes = array<i64: 0, 2>, keepdims = false} : (tensor<30x2x20x4xi64>) -> tensor<2x4xi64>
+  return
+}
+
 // Means far from zero must not cancel the variance away.
 // CHECK: @moments: 12 kernels, 12 as code of the CPU, 12 as PTX
 func.func @moments(%a: tensor<4x20x7x7xf32, #ckopt.layout<[0, 2, 3, 1]>> {test.range = array<f64: -1.0, 1.0>},

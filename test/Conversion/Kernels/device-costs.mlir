@@ -52,12 +52,12 @@ func.func private @added(%x: tensor<2048x8xf32>, %y: tensor<8x2048xf32>, %z: ten
 }
 // Threads of a sum of columns have 8 rows of 4 columns on their way. Elements one by one, of
 // rows that are no multiple of a vector, have what the device's threads load and store at once.
-// CHECK: @columns{{.*}}ckopt.bytes_in_flight = 4194304
+// CHECK: @columns{{.*}}ckopt.bytes_in_flight = 8388608
 func.func private @columns(%x: tensor<65536x64xf32>) -> tensor<64xf32> attributes {ckopt.kernel = "reduction"} {
   %0 = ckopt.reduce sum %x {axes = array<i64: 0>, keepdims = false} : (tensor<65536x64xf32>) -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
-// CHECK: @halves{{.*}}ckopt.bytes_in_flight = 2097152
+// CHECK: @halves{{.*}}ckopt.bytes_in_flight = 4194304
 func.func private @halves(%x: tensor<65536x64xbf16>) -> tensor<64xbf16> attributes {ckopt.kernel = "reduction"} {
   %0 = ckopt.reduce sum %x {axes = array<i64: 0>, keepdims = false} : (tensor<65536x64xbf16>) -> tensor<64xbf16>
   return %0 : tensor<64xbf16>

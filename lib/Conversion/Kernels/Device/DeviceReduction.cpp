@@ -43,6 +43,24 @@ void ReductionKernel::planColumns() {
   code.stages.clear();
 }
 
+SmallVector<AffineExpr> ReductionKernel::atRow(Emitter &e,
+                                               ArrayRef<AffineExpr> at,
+                                               Value row, AffineExpr first,
+                                               int64_t k) {
+  SmallVector<AffineExpr> own(at);
+  if (reduced.size() == 1) {
+    own[reduced[0]] = first + k;
+    return own;
+  }
+  SmallVector<int64_t> sizes;
+  for (unsigned l : reduced)
+    sizes.push_back(domain->loops[l].size);
+  SmallVector<Value> parts = split(e, e.add(row, e.index(k)), sizes);
+  for (auto [l, part] : llvm::zip_equal(reduced, parts))
+    own[l] = e.addDim(part);
+  return own;
+}
+
 /// Reduces a chunk of columns to means and sums of squares around them in one
 /// pass: a tile of rows, all loaded before one is used, has its own mean and
 /// squares around that, which are merged into those of the rows before it by
@@ -51,7 +69,6 @@ void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
                                   Value chunk, AffineExpr lane,
                                   ArrayRef<Value> masks) {
   letLoadsFly(e);
-  SmallVector<AffineExpr> at(point);
   Value low, high;
   chunkRange(e, chunk, low, high);
   auto widened = [&](Value v) { return lane ? e.splat(v) : v; };
@@ -65,10 +82,9 @@ void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
     Type type = item.reducer.type;
     AffineExpr first = e.addDim(row);
     SmallVector<Value> values;
-    for (int64_t k = 0; k < count; ++k) {
-      at[reduced[0]] = first + k;
-      values.push_back(widened(e.emit(item.input, domain->index(at))));
-    }
+    for (int64_t k = 0; k < count; ++k)
+      values.push_back(widened(
+          e.emit(item.input, domain->index(atRow(e, point, row, first, k)))));
     Value own = pairwise(e, item.reducer, values), spread;
     own = e.mul(own, e.like(own, 1.0 / double(count)));
     for (Value v : values) {
@@ -97,7 +113,7 @@ void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
   loop(low, tiles, kRowsInFlight);
   loop(tiles, high, 1);
   writePartials(e, ArrayRef(states).take_front(n),
-                ArrayRef(states).drop_front(n), chunk, at, lane, masks);
+                ArrayRef(states).drop_front(n), chunk, point, lane, masks);
 }
 
 /// Returns how many rows of columns a thread loads before it uses one: fewer
@@ -127,7 +143,6 @@ void ReductionKernel::emitSums(Emitter &e, ArrayRef<AffineExpr> point,
                                Value chunk, AffineExpr lane,
                                ArrayRef<Value> masks) {
   letLoadsFly(e);
-  SmallVector<AffineExpr> at(point);
   Value low, high;
   chunkRange(e, chunk, low, high);
   auto widened = [&](Value v) { return lane ? e.splat(v) : v; };
@@ -145,10 +160,9 @@ void ReductionKernel::emitSums(Emitter &e, ArrayRef<AffineExpr> point,
       SmallVector<Value> next;
       for (auto [item, sum] : llvm::zip(items, before)) {
         SmallVector<Value> values;
-        for (int64_t k = 0; k < step; ++k) {
-          at[reduced[0]] = first + k;
-          values.push_back(widened(e.emit(item.input, domain->index(at))));
-        }
+        for (int64_t k = 0; k < step; ++k)
+          values.push_back(widened(e.emit(
+              item.input, domain->index(atRow(e, point, row, first, k)))));
         next.push_back(widened(item.reducer.combine(
             e, sum, widened(pairwise(e, item.reducer, values)))));
       }
@@ -159,14 +173,14 @@ void ReductionKernel::emitSums(Emitter &e, ArrayRef<AffineExpr> point,
   Value tile = e.index(step), size = e.sub(high, low);
   Value tiles =
       e.add(low, e.mul(arith::DivUIOp::create(e.b, size, tile), tile));
-  int64_t most = chunks > 1 ? chunkLength : domain->loops[reduced[0]].size;
+  int64_t most = chunks > 1 ? chunkLength : rowCount();
   sums = emitBlocked(e, rounds ? blocksOf(most / step, 1) : ChainBlocks(), low,
                      tiles, step, std::nullopt, reducers, sums,
                      [&](Value from, Value to, ArrayRef<Value> start) {
                        return loop(from, to, step, start);
                      });
   sums = loop(tiles, high, 1, sums);
-  writePartials(e, sums, {}, chunk, at, lane, masks);
+  writePartials(e, sums, {}, chunk, point, lane, masks);
 }
 
 Value ReductionKernel::foldChunks(

@@ -4,16 +4,17 @@
 //
 // All reduce and moments ops of the kernel share the loops. If the kept
 // dimensions alone do not give enough work for many threads, or the data of one
-// column block would not fit the caches, the outermost reduced loop is split
-// into chunks, depending on the shape (never on the number of threads): stage 0
-// leaves a partial result for each chunk in scratch, stage 1 combines them in
-// order.
+// column block would not fit the caches, the outermost reduced loop (of columns
+// on a GPU: all of them, as one range of rows) is split into chunks, depending
+// on the shape (on a GPU on the number of multiprocessors, too, never on the
+// number of threads): stage 0 leaves a partial result for each chunk in
+// scratch, stage 1 combines them in order.
 //
 // moments of columns: one pass over a chunk, tile by tile of rows, that adds
 // deviations from a reference and their squares; the reference starts as the
 // first row and moves to the mean of the rows so far after each tile, exactly
 // (addRows); on a GPU tiles are merged by the formula for chunks (emitMoments).
-// Rows, and columns whose reduced loops do not merge: two
+// Rows, and on the CPU columns whose reduced loops do not merge: two
 // passes over a chunk (mean, then squares around it; the second from cache).
 // Chunks are combined by Chan, Golub and LeVeque's formula: no cancellation
 // whatever the mean.
@@ -41,7 +42,7 @@ static constexpr int64_t kChunkElements = 65536;
 /// way, where 4.8 TB/s of an H200 need 33), and the least number of points for
 /// each.
 static constexpr int64_t kFullBlocks = 512, kFullColumns = 2048;
-static constexpr int64_t kLeastBlockPoints = 4096, kLeastThreadPoints = 32;
+static constexpr int64_t kLeastBlockPoints = 4096, kLeastThreadPoints = 16;
 /// Threads that combine the chunks of a point, at most, and the least number of
 /// chunks for each beyond a warp.
 static constexpr int64_t kMostCombiners = 256, kLeastCombined = 4;
@@ -189,7 +190,6 @@ void ReductionKernel::planScratch() {
 
 LogicalResult ReductionKernel::planBlocks() {
   onDevice = true;
-  int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
   together = rows && count > kThreadRow;
   // Use enough chunks to fill a GPU, unless they would be too short.
   int64_t wanted =
@@ -197,12 +197,12 @@ LogicalResult ReductionKernel::planBlocks() {
   int64_t least = together ? kLeastBlockPoints : kLeastThreadPoints;
   int64_t parts = std::max<int64_t>(
       std::min(wanted / std::max<int64_t>(keptPoints, 1), count / least), 1);
-  chunkLength = std::max<int64_t>(llvm::divideCeil(outermost, parts), 1);
+  chunkLength = std::max<int64_t>(llvm::divideCeil(rowCount(), parts), 1);
   int64_t inner = domain->loops.back().size;
   laneRows = together && inner % int64_t(lanes) == 0;
   if (laneRows && reduced.size() == 1)
     chunkLength = llvm::alignTo(chunkLength, lanes);
-  chunks = std::max<int64_t>(llvm::divideCeil(outermost, chunkLength), 1);
+  chunks = std::max<int64_t>(llvm::divideCeil(rowCount(), chunkLength), 1);
   work = chunks;
   for (int64_t size : trips)
     work *= size;

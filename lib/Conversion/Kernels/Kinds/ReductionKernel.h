@@ -52,14 +52,25 @@ private:
   void emitPartial(Emitter &e, Value t);
   /// Returns whether a thread of a GPU reduces columns by emitMoments().
   bool isOnePass() const {
-    return onDevice && !rows && reduced.size() == 1 && count > 0 &&
+    return onDevice && !rows && !reduced.empty() && count > 0 &&
            llvm::all_of(items, [](const Item &item) { return item.moments; });
   }
   /// Returns whether it does by emitSums().
   bool isTiled() const {
-    return onDevice && !rows && reduced.size() == 1 && count > 0 &&
+    return onDevice && !rows && !reduced.empty() && count > 0 &&
            llvm::none_of(items, [](const Item &item) { return item.moments; });
   }
+  /// Returns the number of rows that chunks divide: points of all reduced loops
+  /// where a thread goes through them as one, else of the outermost.
+  int64_t rowCount() const {
+    if (isOnePass() || isTiled())
+      return count;
+    return reduced.empty() ? 1 : domain->loops[reduced[0]].size;
+  }
+  /// Returns `at` with the reduced positions of row first + k, where `row` is
+  /// the value of `first`.
+  SmallVector<AffineExpr> atRow(Emitter &e, ArrayRef<AffineExpr> at, Value row,
+                                AffineExpr first, int64_t k);
   int64_t rowsInFlight();
   int64_t bytesOfTile();
   void emitSums(Emitter &e, ArrayRef<AffineExpr> point, Value chunk,

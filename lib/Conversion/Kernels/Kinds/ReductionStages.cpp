@@ -17,9 +17,8 @@ using codegen::Index;
 
 void ReductionKernel::chunkRange(Emitter &e, Value chunk, Value &low,
                                  Value &high) {
-  int64_t outermost = domain->loops[reduced[0]].size;
   low = e.mul(chunk, e.index(chunkLength));
-  high = e.minimum(e.add(low, e.index(chunkLength)), e.index(outermost));
+  high = e.minimum(e.add(low, e.index(chunkLength)), e.index(rowCount()));
 }
 
 Value ReductionKernel::chunkCount(Emitter &e, Value chunk, Type type) {
@@ -27,7 +26,7 @@ Value ReductionKernel::chunkCount(Emitter &e, Value chunk, Type type) {
     return e.constant(type, double(count));
   Value low, high;
   chunkRange(e, chunk, low, high);
-  int64_t inside = count / domain->loops[reduced[0]].size;
+  int64_t inside = count / rowCount();
   return arith::SIToFPOp::create(e.b, type,
                                  e.mul(e.sub(high, low), e.index(inside)));
 }
@@ -79,8 +78,7 @@ void ReductionKernel::emitPartial(Emitter &e, Value t) {
   if (chunks > 1) {
     Value low, high;
     chunkRange(e, chunk, low, high);
-    int64_t outermost = domain->loops[reduced[0]].size;
-    nest.setRange(low, high, chunkLength, outermost % chunkLength == 0);
+    nest.setRange(low, high, chunkLength, rowCount() % chunkLength == 0);
   }
   if (isOnePass())
     return emitMoments(e, at, chunk, lane, masks);
