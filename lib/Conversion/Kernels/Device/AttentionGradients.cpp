@@ -125,14 +125,23 @@ void AttentionTile::storeScores(
   SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false);
   for (auto [index, row] : llvm::enumerate(tile.rowsOf(thread))) {
     int64_t r = int64_t(index);
-    SmallVector<Value> values(columns.size());
-    if (reads)
-      values = tile.readTile(thread, r);
-    for (auto [c, column] : llvm::enumerate(columns))
-      values[c] = fn(tile.sumAt(r, int64_t(c)), values[c],
-                     {g.row, g.byKeys ? column : row},
-                     {g.key, g.byKeys ? row : column});
-    tile.storeTile(thread, r, values);
+    auto make = [&] {
+      SmallVector<Value> values(columns.size());
+      if (reads)
+        values = tile.readTile(thread, r);
+      for (auto [c, column] : llvm::enumerate(columns))
+        values[c] = fn(tile.sumAt(r, int64_t(c)), values[c],
+                       {g.row, g.byKeys ? column : row},
+                       {g.key, g.byKeys ? row : column});
+      return values;
+    };
+    // What masks allow is gathered over all columns.
+    tile.storeTile(thread, r,
+                   g.open
+                       ? make()
+                       : ifColumnsExist(tile, thread, g.byKeys ? g.row : g.key,
+                                        g.byKeys ? a.queries : a.keys,
+                                        columns.size(), 0, make));
   }
 }
 
@@ -164,9 +173,12 @@ void AttentionTile::weighScores(TileProducts &tile, const Gradient &g,
     }
     return p;
   };
-  storeScores(tile, g, thread, weight, /*reads=*/false);
-  if (g.open)
-    tile.write(g.open, 0, allOpen);
+  ifRowsExist(tile, thread, g.byKeys ? g.key : g.row,
+              g.byKeys ? a.keys : a.queries, [&] {
+                storeScores(tile, g, thread, weight, /*reads=*/false);
+                if (g.open)
+                  tile.write(g.open, 0, allOpen);
+              });
 }
 
 void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
@@ -192,7 +204,9 @@ void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
     }
     return weight;
   };
-  storeScores(tile, g, thread, gradient, /*reads=*/true);
+  ifRowsExist(tile, thread, g.byKeys ? g.key : g.row,
+              g.byKeys ? a.keys : a.queries,
+              [&] { storeScores(tile, g, thread, gradient, /*reads=*/true); });
 }
 
 static void clearSums(Emitter &e, TileProducts &tile, Value sums,
@@ -234,6 +248,7 @@ void AttentionTile::emitQueryGradient(Value block) {
   const Head &h = own.head;
   Value result = tile.numbers(TileProducts::sumsOfResult(a.depth));
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
+    clearTile(tile, thread, a.queries);
     clearSums(e, tile, result, a.depth);
     copyNumbers(h, thread, own.row, own.numbers);
   });
@@ -275,7 +290,8 @@ void AttentionTile::emitKeySums(Value block, bool hasKeys, bool hasValues) {
     ofKeys = tile.numbers(TileProducts::sumsOfResult(a.depth));
   if (hasValues)
     ofValues = tile.numbers(TileProducts::sumsOfResult(a.width));
-  e.forThreads(TileProducts::kThreads, [&](Value) {
+  e.forThreads(TileProducts::kThreads, [&](Value thread) {
+    clearTile(tile, thread, a.keys);
     if (hasKeys)
       clearSums(e, tile, ofKeys, a.depth);
     if (hasValues)

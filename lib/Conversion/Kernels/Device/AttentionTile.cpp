@@ -240,40 +240,93 @@ static void storePart(Emitter &e, TileProducts &tile, Value parts, Value thread,
   memref::StoreOp::create(e.b, v, parts, at);
 }
 
+void AttentionTile::ifRowsExist(TileProducts &tile, Value thread, Value start,
+                                int64_t limit, function_ref<void()> fn) {
+  Value exists = existsFrom(start, tile.rowsOf(thread), limit);
+  auto then = [&] {
+    fn();
+    return SmallVector<Value>();
+  };
+  if (exists)
+    e.ifThen(exists, then, nullptr);
+  else
+    then();
+}
+
+void AttentionTile::clearTile(TileProducts &tile, Value thread, int64_t limit) {
+  if (limit % kTile == 0)
+    return;
+  SmallVector<Value> zeros(size_t(tile.columnsOfThread()), number(0));
+  for (int64_t r = 0; r < tile.rowsOfThread(); ++r)
+    tile.storeTile(thread, r, zeros);
+}
+
+SmallVector<Value>
+AttentionTile::ifColumnsExist(TileProducts &tile, Value thread, Value start,
+                              int64_t limit, size_t count, float otherwise,
+                              function_ref<SmallVector<Value>()> fn) {
+  Value exists =
+      existsFrom(start, tile.columnsOf(thread, /*ofResult=*/false), limit);
+  if (!exists)
+    return fn();
+  return e.ifThen(exists, fn,
+                  [&] { return SmallVector<Value>(count, number(otherwise)); });
+}
+
 /// Applies masks to a thread's scores; leaves the greatest of each row to the
 /// row's other threads.
 void AttentionTile::scaleScores(TileProducts &tile, const Forward &f,
                                 Value thread, Value key) {
-  SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false);
-  for (auto [r, row] : llvm::enumerate(tile.rowsOf(thread))) {
-    Value greatest;
-    for (auto [c, column] : llvm::enumerate(columns)) {
-      int64_t at = tile.sumAt(int64_t(r), int64_t(c));
-      Value s =
-          score(f.head, {f.row, row}, {key, column}, tile.read(f.scores, at))
-              .value;
-      tile.write(f.scores, at, s);
-      greatest = greatest ? e.maximum(greatest, s) : s;
+  SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false),
+                     rows = tile.rowsOf(thread);
+  auto scaled = [&] {
+    SmallVector<Value> all;
+    for (auto [r, row] : llvm::enumerate(rows)) {
+      Value greatest;
+      for (auto [c, column] : llvm::enumerate(columns)) {
+        int64_t at = tile.sumAt(int64_t(r), int64_t(c));
+        Value s =
+            score(f.head, {f.row, row}, {key, column}, tile.read(f.scores, at))
+                .value;
+        tile.write(f.scores, at, s);
+        greatest = greatest ? e.maximum(greatest, s) : s;
+      }
+      all.push_back(greatest);
     }
-    storePart(e, tile, f.parts, thread, row, greatest);
-  }
+    return all;
+  };
+  ifRowsExist(tile, thread, f.row, a.queries, [&] {
+    SmallVector<Value> greatest =
+        ifColumnsExist(tile, thread, key, a.keys, rows.size(), kEmpty, scaled);
+    for (auto [row, most] : llvm::zip_equal(rows, greatest))
+      storePart(e, tile, f.parts, thread, row, most);
+  });
 }
 
 /// Makes a thread's exponentials, the tile that multiplies values.
 void AttentionTile::weigh(TileProducts &tile, const Forward &f, Value thread,
                           Value key) {
+  ifRowsExist(tile, thread, f.row, a.queries, [&] {
+    for (auto [r, row] : llvm::enumerate(tile.rowsOf(thread)))
+      weighRow(tile, f, thread, key, int64_t(r), row);
+  });
+}
+
+void AttentionTile::weighRow(TileProducts &tile, const Forward &f, Value thread,
+                             Value key, int64_t r, Value row) {
   SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false);
-  for (auto [index, row] : llvm::enumerate(tile.rowsOf(thread))) {
-    int64_t r = int64_t(index);
-    Value before = tile.read(f.greatest, r);
-    Value greatest =
-        combineParts(e, tile, f.parts, row, before,
-                     [&](Value x, Value y) { return e.maximum(x, y); });
-    Value base =
-        e.select(e.cmpf(arith::CmpFPredicate::OEQ, greatest, number(kEmpty)),
-                 number(0), greatest);
-    Value factor = emitExpNonPositive(e, e.sub(before, base)), sum;
+  Value before = tile.read(f.greatest, r);
+  Value greatest =
+      combineParts(e, tile, f.parts, row, before,
+                   [&](Value x, Value y) { return e.maximum(x, y); });
+  Value base =
+      e.select(e.cmpf(arith::CmpFPredicate::OEQ, greatest, number(kEmpty)),
+               number(0), greatest);
+  Value factor = emitExpNonPositive(e, e.sub(before, base));
+  // The last number is their sum.
+  auto exponentials = [&] {
     SmallVector<Value> weights;
+    Value sum;
     for (auto [c, column] : llvm::enumerate(columns)) {
       int64_t at = tile.sumAt(r, int64_t(c));
       Value p = emitExpNonPositive(e, e.sub(tile.read(f.scores, at), base));
@@ -282,16 +335,21 @@ void AttentionTile::weigh(TileProducts &tile, const Forward &f, Value thread,
         p = e.select(keeps(f.head, {f.row, row}, {key, column}), p, number(0));
       weights.push_back(p);
     }
-    tile.storeTile(thread, r, weights);
-    tile.write(f.greatest, r, greatest);
-    f.writeSum(e, tile, thread, r,
-               e.fma(f.readSum(e, tile, thread, r), factor, sum));
-    for (int64_t first = 0; first < a.width; first += kTile)
-      for (int64_t c = 0; c < tile.columnsOfThread(); ++c) {
-        int64_t at = first / kTile * TileProducts::kSums + tile.sumAt(r, c);
-        tile.write(f.result, at, e.mul(tile.read(f.result, at), factor));
-      }
-  }
+    weights.push_back(sum);
+    return weights;
+  };
+  SmallVector<Value> weights = ifColumnsExist(
+      tile, thread, key, a.keys, columns.size() + 1, 0, exponentials);
+  Value sum = weights.pop_back_val();
+  tile.storeTile(thread, r, weights);
+  tile.write(f.greatest, r, greatest);
+  f.writeSum(e, tile, thread, r,
+             e.fma(f.readSum(e, tile, thread, r), factor, sum));
+  for (int64_t first = 0; first < a.width; first += kTile)
+    for (int64_t c = 0; c < tile.columnsOfThread(); ++c) {
+      int64_t at = first / kTile * TileProducts::kSums + tile.sumAt(r, c);
+      tile.write(f.result, at, e.mul(tile.read(f.result, at), factor));
+    }
 }
 
 /// Divides rows by their sums, and stores lse with what rounding took from it.
@@ -361,6 +419,7 @@ void AttentionTile::emitForward(Value block) {
               : tile.numbers(tile.rowsOfThread());
   f.parts = e.sharedBuffer(e.b.getF32Type(), kTile * tile.partsOfRow());
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
+    clearTile(tile, thread, a.queries);
     for (int64_t i = 0; i < TileProducts::sumsOfResult(a.width); ++i)
       tile.write(f.result, i, number(0));
     for (int64_t r = 0; r < tile.rowsOfThread(); ++r) {

@@ -147,9 +147,27 @@ private:
   void copyNumbers(const Head &h, Value thread, Value row, Value numbers);
   Gradient gradientOf(TileProducts &tile, const Head &h);
   void emitKeySums(Value block, bool ofKeys, bool ofValues);
+  /// Returns whether the first of a thread's rows or columns in a tile exists,
+  /// `start` being the tile's own first one; null: in all tiles.
+  Value existsFrom(Value start, ArrayRef<Value> own, int64_t limit) {
+    return belowUnlessWhole(limit % kTile ? e.add(start, own.front()) : start,
+                            limit);
+  }
+  /// Emits what is computed for a thread's rows, unless none of them exists:
+  /// vector instructions, not products, are what attention waits for.
+  void ifRowsExist(TileProducts &tile, Value thread, Value start, int64_t limit,
+                   llvm::function_ref<void()> fn);
+  /// Gives rows of the tile that may not exist a value, for products.
+  void clearTile(TileProducts &tile, Value thread, int64_t limit);
+  /// Returns what `fn` makes for a thread's columns of a tile, or `otherwise`
+  /// of each of these `count` numbers where none of the columns exists.
+  SmallVector<Value>
+  ifColumnsExist(TileProducts &tile, Value thread, Value start, int64_t limit,
+                 size_t count, float otherwise,
+                 llvm::function_ref<SmallVector<Value>()> fn);
   Value emitDot(Value item, Value first, int64_t threads);
   /// Stores what `fn` makes of each of a thread's elements of the tile, given
-  /// what was there if `reads`.
+  /// what was there if `reads`; of rows that exist.
   void storeScores(TileProducts &tile, const Gradient &g, Value thread,
                    llvm::function_ref<Value(int64_t sum, Value before,
                                             Place query, Place key)>
@@ -163,6 +181,8 @@ private:
   void scaleScores(TileProducts &tile, const Forward &f, Value thread,
                    Value key);
   void weigh(TileProducts &tile, const Forward &f, Value thread, Value key);
+  void weighRow(TileProducts &tile, const Forward &f, Value thread, Value key,
+                int64_t r, Value row);
   void finish(TileProducts &tile, const Forward &f);
 
   Value of(Place p) { return e.add(p.start, p.own); }

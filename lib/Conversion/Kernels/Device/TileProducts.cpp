@@ -273,10 +273,11 @@ void TileProducts::end(Value thread, const Step &step, Value buffer) {
 
 /// Emits the loop over a slice, which stays one: where it is unrolled, factors
 /// that are loaded ahead take registers that sums need.
-SmallVector<Value> TileProducts::overSlice(int64_t step, ArrayRef<Value> sums,
+SmallVector<Value> TileProducts::overSlice(Value end, int64_t step,
+                                           ArrayRef<Value> sums,
                                            Emitter::LoopBody body) {
   SmallVector<Value> all =
-      e.forLoop(e.index(0), e.index(depth()), step, sums, body);
+      e.forLoop(e.index(0), end ? end : e.index(depth()), step, sums, body);
   all.front().getDefiningOp()->setAttr("ckopt.gpu.unroll",
                                        e.b.getI64IntegerAttr(1));
   return all;
@@ -295,7 +296,7 @@ SmallVector<Value> TileProducts::multiplyByThreads(Value thread,
     return vector::LoadOp::create(e.b, VectorType::get({count}, form.type),
                                   from.buffer, place(e, at));
   };
-  return overSlice(kTogether, sums, [&](Value k, ValueRange before) {
+  return overSlice(y.end, kTogether, sums, [&](Value k, ValueRange before) {
     SmallVector<Value> a, b;
     for (Value row : rows)
       a.push_back(read(x, e.add(e.add(x.start, k), e.mul(row, e.index(x.line))),
@@ -332,22 +333,24 @@ SmallVector<Value> TileProducts::multiplyByWarps(Value thread, const Factor &x,
   Value row = e.mul(quotient(warp, 2), e.index(kWarpRows)),
         column = e.mul(remainder(warp, 2), e.index(kWarpColumns));
   SmallVector<Type> fourSums(4, e.b.getF32Type());
-  return overSlice(form.tf32 ? 8 : 16, sums, [&](Value k, ValueRange before) {
-    SmallVector<Value> next;
-    auto at = [&](const Factor &from, Value line) {
-      return place(e, e.add(from.start, e.add(e.mul(line, e.index(from.line)),
-                                              e.mul(k, e.index(from.step)))));
-    };
-    for (int64_t j = 0; j < kWarpColumns / kMmaColumns; ++j) {
-      ValueRange c = before.slice(next.size(), 4);
-      auto mma = block::MmaOp::create(e.b, fourSums, e.threadIndex(), x.buffer,
-                                      at(x, row), x.line, x.step, y.buffer,
-                                      at(y, plus(column, j * kMmaColumns)),
-                                      y.line, y.step, c[0], c[1], c[2], c[3]);
-      llvm::append_range(next, mma->getResults());
-    }
-    return next;
-  });
+  return overSlice(
+      y.end, form.tf32 ? 8 : 16, sums, [&](Value k, ValueRange before) {
+        SmallVector<Value> next;
+        auto at = [&](const Factor &from, Value line) {
+          return place(e,
+                       e.add(from.start, e.add(e.mul(line, e.index(from.line)),
+                                               e.mul(k, e.index(from.step)))));
+        };
+        for (int64_t j = 0; j < kWarpColumns / kMmaColumns; ++j) {
+          ValueRange c = before.slice(next.size(), 4);
+          auto mma = block::MmaOp::create(
+              e.b, fourSums, e.threadIndex(), x.buffer, at(x, row), x.line,
+              x.step, y.buffer, at(y, plus(column, j * kMmaColumns)), y.line,
+              y.step, c[0], c[1], c[2], c[3]);
+          llvm::append_range(next, mma->getResults());
+        }
+        return next;
+      });
 }
 
 void TileProducts::multiply(Value thread, Factor x, Factor y, Value sums,
@@ -380,13 +383,17 @@ void TileProducts::addResults(Steps &steps, const TensorRows &z, Value row,
   bool turns = isHalf() && !isAsync;
   int64_t line = turns ? acrossPitch() : 1, step = turns ? 1 : acrossPitch();
   for (int64_t column = 0; column < z.columns; column += kTile)
-    for (int64_t from = 0; from < kTile; from += depth())
-      steps.push_back({{{z, plus(row, from), column, /*isAcross=*/true, 0}},
+    for (int64_t from = 0; from < kTile; from += depth()) {
+      Value first = plus(row, from), end;
+      if (z.rows % kTile)
+        end = e.minimum(e.sub(e.index(z.rows), first), e.index(depth()));
+      steps.push_back({{{z, first, column, /*isAcross=*/true, 0}},
                        [=, this](Value thread, Value buffer) {
                          multiply(thread, {tile, e.index(from), tilePitch(), 1},
-                                  {slices, buffer, line, step}, sums,
+                                  {slices, buffer, line, step, end}, sums,
                                   column / kTile * kSums, /*isFresh=*/false);
                        }});
+    }
 }
 
 //===----------------------------------------------------------------------===//

@@ -144,10 +144,12 @@ private:
   int64_t bufferElements() const { return 2 * kTile * depthPitch(); }
 
   /// The factors of a product in shared memory: element (i, k) of the first one
-  /// lies at start + i * line + k * step.
+  /// lies at start + i * line + k * step. Those of the second one exist below k
+  /// = `end` (null: all of a slice), a number that all threads share.
   struct Factor {
     Value buffer, start;
     int64_t line, step;
+    Value end = {};
   };
   /// The place in memory of a slice's element, and the one in shared memory.
   Place from(const Slice &s, Value row, Value column);
@@ -166,7 +168,7 @@ private:
                                        const Factor &y, ArrayRef<Value> sums);
   SmallVector<Value> multiplyByWarps(Value thread, const Factor &x,
                                      const Factor &y, ArrayRef<Value> sums);
-  SmallVector<Value> overSlice(int64_t step, ArrayRef<Value> sums,
+  SmallVector<Value> overSlice(Value end, int64_t step, ArrayRef<Value> sums,
                                Emitter::LoopBody body);
   Value quotient(Value x, int64_t by);
   Value remainder(Value x, int64_t by);
