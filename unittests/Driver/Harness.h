@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,15 @@ struct Loaded {
   std::unique_ptr<Compilation> compilation;
   std::unique_ptr<Session> session;
 };
+
+/// Whether cases run that cost much beside what they add to others
+/// (scripts/test
+/// --long).
+inline bool runsLongTests() { return std::getenv("CKOPT_LONG_TESTS"); }
+/// Skips such a case, loudly.
+#define CKOPT_SKIP_UNLESS_LONG()                                               \
+  if (!runsLongTests())                                                        \
+  GTEST_SKIP() << "NOT run: scripts/test --long, or CKOPT_LONG_TESTS=1, does"
 
 /// test/data/golden/NAME, with the options to train it.
 struct GoldenModel {

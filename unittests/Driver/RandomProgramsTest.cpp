@@ -240,7 +240,8 @@ void checkProgram(uint64_t seed) {
 
 TEST(RandomPrograms, CompiledStepsAgreeWithDoubles) {
   uint64_t first = fromEnvironment("CKOPT_RANDOM_SEED", 1),
-           number = fromEnvironment("CKOPT_RANDOM_PROGRAMS", 100);
+           number = fromEnvironment("CKOPT_RANDOM_PROGRAMS",
+                                    runsLongTests() ? 100 : 50);
   for (uint64_t seed = first; seed < first + number; ++seed)
     checkProgram(seed);
 }
