@@ -100,6 +100,8 @@ else:
     lit_config.warning(
         "training by several processes is NOT tested: needs mpirun (openmpi-bin) and " + engine
     )
+# Tests share the cores: threads that wait sleep soon.
+config.environment["GOMP_SPINCOUNT"] = "2000"
 config.environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
 config.environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 config.substitutions.append(

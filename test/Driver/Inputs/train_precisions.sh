@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # train_precisions.sh MODEL OUT COMMAND...: three steps for each precision of
-# products, with our own kernels and with libraries, at two budgets. COMMAND runs
+# products, with our own kernels and with libraries, at two budgets where kernels
+# differ by more than the type that operands are rounded to. COMMAND runs
 # a program on the stand-in. OUT/PRECISION-LIBRARIES-BUDGET is the artifact; beside
 # it .txt has losses and the hash of all results, .json the report, .log the
 # stand-in's calls.
@@ -12,12 +13,14 @@ for kind in f32-none tf32-none bf16-none f16-none tf32-all bf16-all mixed-none m
   flag=--matmul-precision=${kind%-*}
   [ "${kind%-*}" != mixed ] || flag=--precision=bf16
   [ "${kind%-*}" != half ] || flag=--precision=f16
-  for budget in 1 min; do
+  budgets="1 min"
+  [[ $kind != f16-none && $kind != bf16-* && $kind != half-* && $kind != mixed-all ]] || budgets=1
+  for budget in $budgets; do
     name=$out/$kind-$budget
     ckopt compile "$model" --loss=cross_entropy --work-limit=1000000 --activation-ratio=$budget --target=cuda -O 0 \
       "$flag" --cuda-libs="${kind#*-}" --cuda-emulation="$name.so" -o "$name" --report="$name.json" >"$name.plan"
     CKOPT_STANDIN_KERNELS=$name.so CKOPT_STANDIN_LOG=$name.log "$@" ckopt-run "$name" --random=x:0:1 --random=target:0:10 \
       --steps=3 --lr=0.05 --print-loss --hash --lock="$out/lock" >"$name.txt"
   done
-  cmp "$out/$kind-1.txt" "$out/$kind-min.txt"
+  [ "$budgets" = 1 ] || cmp "$out/$kind-1.txt" "$out/$kind-min.txt"
 done
