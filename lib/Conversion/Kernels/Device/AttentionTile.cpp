@@ -242,7 +242,7 @@ static void storePart(Emitter &e, TileProducts &tile, Value parts, Value thread,
 
 void AttentionTile::ifRowsExist(TileProducts &tile, Value thread, Value start,
                                 int64_t limit, function_ref<void()> fn) {
-  Value exists = existsFrom(start, tile.rowsOf(thread), limit);
+  Value exists = existsFrom(tile, start, tile.rowsOf(thread), limit);
   auto then = [&] {
     fn();
     return SmallVector<Value>();
@@ -254,7 +254,7 @@ void AttentionTile::ifRowsExist(TileProducts &tile, Value thread, Value start,
 }
 
 void AttentionTile::clearTile(TileProducts &tile, Value thread, int64_t limit) {
-  if (limit % kTile == 0)
+  if (limit % kTile == 0 || !tile.onTensorCores())
     return;
   SmallVector<Value> zeros(size_t(tile.columnsOfThread()), number(0));
   for (int64_t r = 0; r < tile.rowsOfThread(); ++r)
@@ -265,8 +265,8 @@ SmallVector<Value>
 AttentionTile::ifColumnsExist(TileProducts &tile, Value thread, Value start,
                               int64_t limit, size_t count, float otherwise,
                               function_ref<SmallVector<Value>()> fn) {
-  Value exists =
-      existsFrom(start, tile.columnsOf(thread, /*ofResult=*/false), limit);
+  Value exists = existsFrom(tile, start,
+                            tile.columnsOf(thread, /*ofResult=*/false), limit);
   if (!exists)
     return fn();
   return e.ifThen(exists, fn,

@@ -148,10 +148,13 @@ private:
   Gradient gradientOf(TileProducts &tile, const Head &h);
   void emitKeySums(Value block, bool ofKeys, bool ofValues);
   /// Returns whether the first of a thread's rows or columns in a tile exists,
-  /// `start` being the tile's own first one; null: in all tiles.
-  Value existsFrom(Value start, ArrayRef<Value> own, int64_t limit) {
-    return belowUnlessWhole(limit % kTile ? e.add(start, own.front()) : start,
-                            limit);
+  /// `start` being the tile's own first one; null: in all tiles, or nobody
+  /// asks: fused multiply-adds leave no registers for it.
+  Value existsFrom(const TileProducts &tile, Value start, ArrayRef<Value> own,
+                   int64_t limit) {
+    if (limit % kTile == 0 || !tile.onTensorCores())
+      return {};
+    return below(e.add(start, own.front()), limit);
   }
   /// Emits what is computed for a thread's rows, unless none of them exists:
   /// vector instructions, not products, are what attention waits for.

@@ -385,7 +385,7 @@ void TileProducts::addResults(Steps &steps, const TensorRows &z, Value row,
   for (int64_t column = 0; column < z.columns; column += kTile)
     for (int64_t from = 0; from < kTile; from += depth()) {
       Value first = plus(row, from), end;
-      if (z.rows % kTile)
+      if (z.rows % kTile && onTensorCores())
         end = e.minimum(e.sub(e.index(z.rows), first), e.index(depth()));
       steps.push_back({{{z, first, column, /*isAcross=*/true, 0}},
                        [=, this](Value thread, Value buffer) {
