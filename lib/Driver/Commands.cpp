@@ -299,6 +299,8 @@ static llvm::Error feedFirstBatch(Session &session, const DataOptions &data) {
   if (!count)
     return count.takeError();
   int64_t batch = batchSize(session.manifest());
+  if (*count == 0)
+    return inputError("the data has no samples");
   if (*count < batch)
     return inputError("the model's batch is " + llvm::Twine(batch) +
                       ", the data has " + llvm::Twine(*count) +

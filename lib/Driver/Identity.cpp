@@ -116,6 +116,16 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     result["chunk-vocab"] = step.chunkVocab;
   if (step.attention != "auto")
     result["attention"] = step.attention;
+  if (int32_t sm = session.manifest().device.sm) {
+    result["target"] = step.target;
+    set("sm", sm);
+    set("multiprocessors", session.manifest().device.multiprocessors);
+    result["cuda-libs"] = !step.libraryWorkspace    ? "none"
+                          : step.ownBesideLibraries ? "auto"
+                                                    : "all";
+    if (!step.contractions.empty())
+      result["cuda-contractions"] = step.contractions;
+  }
   if (!session.manifest().libraryTable.empty())
     result["library-table"] = session.manifest().libraryTable;
   result["freeze"] = compile.import.freezeRegex;

@@ -80,6 +80,8 @@ visit some 0 --only='^golden/mlp/(f32|tf32)$'
 visit some 0 --part=A
 [ "$(grep -c '"golden/' some/results.jsonl)" -eq 8 ] || fail "steps that --only left are not done later"
 visit some 64 --only='('
+visit some 64 --device=gpu
+[ ! -e some/results.jsonl ] || ! grep -q failed some/results.jsonl || fail "a wrong device left failures behind"
 
 # --- large networks, on a small one ---------------------------------------------
 toy=$there/steps/toy

@@ -7,6 +7,7 @@ was packed, whose work.json files have the operations of each kernel and what
 plans expect of it. With it, rates-PRECISION.json are written, too: rates that
 the times show, for --device-rates."""
 
+import os
 import pathlib
 import sys
 
@@ -228,41 +229,43 @@ def facts(results):
     return lines + table(["", ""], [fact for fact in found if fact[1]])
 
 
-def verdict(results, left):
+def verdict(results, left, why=""):
+    """`why`: for what reason no step can run here."""
     lines = []
     skips = [(name, r["why"]) for name, r in results.items() if r["status"] == "skipped"]
     fails = [(name, r["why"]) for name, r in results.items() if r["status"] == "failed"]
     if skips:
         lines += ["## Skipped", ""] + ["- %s: %s" % one for one in skips] + [""]
     if left:
-        lines += ["## Not done before the deadline", ""] + ["- " + name for name in left] + [""]
+        title = "## Not done: %s" % why if why else "## Not done before the deadline"
+        lines += [title, ""] + ["- " + name for name in left] + [""]
     if fails:
         lines += ["## Failed (%d)" % len(fails), ""] + ["- %s: %s" % one for one in fails]
-    elif not results:
+    elif all(r["status"] == "skipped" for r in results.values()):
         lines.append("Nothing was checked.")
     else:
         lines.append("All checks passed." if not left else "No check failed so far.")
     return lines
 
 
-def text(results, archive, left):
+def text(results, archive, left, why=""):
     lines = facts(results)
     for section in (bits(results), rounded(results), budgets(results), beside(results), large(results), libraries(results, archive),
                     variants(results), predictions.kinds_section(results, archive), predictions.section(results, archive),
                     predictions.rates_section(predictions.fitted_rates(results, archive)), kernels(results, archive), tools(results)):
         lines += section
-    return "\n".join(lines + verdict(results, left)) + "\n"
+    return "\n".join(lines + verdict(results, left, why)) + "\n"
 
 
-def brief(results, left):
+def brief(results, left, why=""):
     """What a terminal shows at the end: of a rented machine's output only the
     last lines may come back."""
-    return "\n".join(facts(results) + bits(results) + beside(results) + verdict(results, left)) + "\n"
+    return "\n".join(facts(results) + bits(results) + beside(results) + verdict(results, left, why)) + "\n"
 
 
-def write(state, archive=None, left=()):
+def write(state, archive=None, left=(), why=""):
     state = pathlib.Path(state)
-    words = text(visit.read_results(state / "results.jsonl"), archive, left)
+    words = text(visit.read_results(state / "results.jsonl"), archive, left, why)
     partial = state / "report.md.tmp"
     partial.write_text(words, encoding="utf-8")
     partial.replace(state / "report.md")
@@ -273,6 +276,9 @@ if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         print(__doc__, file=sys.stderr)
         sys.exit(64)
+    for folder in sys.argv[1:]:
+        if not os.path.isdir(folder):
+            sys.exit("report.py: there is no folder %s" % folder)
     print(write(*sys.argv[1:]))
     if len(sys.argv) == 3:
         state = pathlib.Path(sys.argv[1])

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
@@ -146,11 +147,21 @@ int LockFile::replace() const {
   // The temporary name is unique, so that it collides neither with another
   // thread's nor with a file left by a crashed process.
   static std::atomic<unsigned> count{0};
-  std::string made, all = text();
+  // A link stays one: what it leads to is replaced, and one that leads nowhere
+  // is an error.
+  std::string target = path, made, all = text();
+  struct stat known;
+  if (lstat(path.c_str(), &known) == 0 && S_ISLNK(known.st_mode)) {
+    char *real = realpath(path.c_str(), nullptr);
+    if (!real)
+      return errno;
+    target = real;
+    free(real);
+  }
   int file = -1;
   do {
-    made = path + ".tmp-" + std::to_string(static_cast<long>(getpid())) + "-" +
-           std::to_string(count++);
+    made = target + ".tmp-" + std::to_string(static_cast<long>(getpid())) +
+           "-" + std::to_string(count++);
     file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (file < 0 && errno == EEXIST);
   if (file < 0)
@@ -168,7 +179,7 @@ int LockFile::replace() const {
     reason = errno;
   if (close(file) != 0 && !reason)
     reason = errno;
-  if (!reason && std::rename(made.c_str(), path.c_str()) != 0)
+  if (!reason && std::rename(made.c_str(), target.c_str()) != 0)
     reason = errno;
   if (reason)
     (void)unlink(made.c_str());
