@@ -132,8 +132,9 @@ int64_t ReductionKernel::rowsInFlight() {
         auto kind = dyn_cast<KernelOpInterface>(op);
         return kind && kind.getFlopsPerElement() >= kFunctionFlops;
       });
-  return large > 2 || (large > 1 && hasFunction) ? kRowsInFlight / 2
-                                                 : kRowsInFlight;
+  return large > 2 || reduced.size() > 1 || (large > 1 && hasFunction)
+             ? kRowsInFlight / 2
+             : kRowsInFlight;
 }
 
 /// Reduces a chunk of columns in tiles of rows, all loaded before one is used:
