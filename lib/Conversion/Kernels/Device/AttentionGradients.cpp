@@ -135,13 +135,10 @@ void AttentionTile::storeScores(
                        {g.key, g.byKeys ? row : column});
       return values;
     };
-    // What masks allow is gathered over all columns.
     tile.storeTile(thread, r,
-                   g.open
-                       ? make()
-                       : ifColumnsExist(tile, thread, g.byKeys ? g.row : g.key,
-                                        g.byKeys ? a.queries : a.keys,
-                                        columns.size(), 0, make));
+                   ifColumnsExist(tile, thread, g.byKeys ? g.row : g.key,
+                                  g.byKeys ? a.queries : a.keys, columns.size(),
+                                  0, make));
   }
 }
 
@@ -173,12 +170,10 @@ void AttentionTile::weighScores(TileProducts &tile, const Gradient &g,
     }
     return p;
   };
-  ifRowsExist(tile, thread, g.byKeys ? g.key : g.row,
-              g.byKeys ? a.keys : a.queries, [&] {
-                storeScores(tile, g, thread, weight, /*reads=*/false);
-                if (g.open)
-                  tile.write(g.open, 0, allOpen);
-              });
+  ifRowsExist(tile, thread, g,
+              [&] { storeScores(tile, g, thread, weight, /*reads=*/false); });
+  if (g.open) // and so all elements were computed (leavesOutMissing)
+    tile.write(g.open, 0, allOpen);
 }
 
 void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
@@ -204,8 +199,7 @@ void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
     }
     return weight;
   };
-  ifRowsExist(tile, thread, g.byKeys ? g.key : g.row,
-              g.byKeys ? a.keys : a.queries,
+  ifRowsExist(tile, thread, g,
               [&] { storeScores(tile, g, thread, gradient, /*reads=*/true); });
 }
 

@@ -254,7 +254,7 @@ void AttentionTile::ifRowsExist(TileProducts &tile, Value thread, Value start,
 }
 
 void AttentionTile::clearTile(TileProducts &tile, Value thread, int64_t limit) {
-  if (limit % kTile == 0 || !tile.onTensorCores())
+  if (!leavesOutMissing(tile, limit))
     return;
   SmallVector<Value> zeros(size_t(tile.columnsOfThread()), number(0));
   for (int64_t r = 0; r < tile.rowsOfThread(); ++r)

@@ -147,12 +147,15 @@ private:
   void copyNumbers(const Head &h, Value thread, Value row, Value numbers);
   Gradient gradientOf(TileProducts &tile, const Head &h);
   void emitKeySums(Value block, bool ofKeys, bool ofValues);
+  bool leavesOutMissing(const TileProducts &tile, int64_t limit) const {
+    return limit % kTile != 0 && tile.onTensorCores() && !a.hasMask;
+  }
   /// Returns whether the first of a thread's rows or columns in a tile exists,
   /// `start` being the tile's own first one; null: in all tiles, or nobody
-  /// asks: fused multiply-adds leave no registers for it.
+  /// asks: fused multiply-adds and masks leave no registers for it.
   Value existsFrom(const TileProducts &tile, Value start, ArrayRef<Value> own,
                    int64_t limit) {
-    if (limit % kTile == 0 || !tile.onTensorCores())
+    if (!leavesOutMissing(tile, limit))
       return {};
     return below(e.add(start, own.front()), limit);
   }
@@ -160,6 +163,11 @@ private:
   /// vector instructions, not products, are what attention waits for.
   void ifRowsExist(TileProducts &tile, Value thread, Value start, int64_t limit,
                    llvm::function_ref<void()> fn);
+  void ifRowsExist(TileProducts &tile, Value thread, const Gradient &g,
+                   llvm::function_ref<void()> fn) {
+    ifRowsExist(tile, thread, g.byKeys ? g.key : g.row,
+                g.byKeys ? a.keys : a.queries, fn);
+  }
   /// Gives rows of the tile that may not exist a value, for products.
   void clearTile(TileProducts &tile, Value thread, int64_t limit);
   /// Returns what `fn` makes for a thread's columns of a tile, or `otherwise`
@@ -170,7 +178,7 @@ private:
                  llvm::function_ref<SmallVector<Value>()> fn);
   Value emitDot(Value item, Value first, int64_t threads);
   /// Stores what `fn` makes of each of a thread's elements of the tile, given
-  /// what was there if `reads`; of rows that exist.
+  /// what was there if `reads`.
   void storeScores(TileProducts &tile, const Gradient &g, Value thread,
                    llvm::function_ref<Value(int64_t sum, Value before,
                                             Place query, Place key)>
