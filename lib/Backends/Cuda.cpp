@@ -83,8 +83,8 @@ constexpr int64_t kChunkBytes = int64_t(128) << 20, kLeastChunkRows = 512,
 constexpr int64_t kClassGroup = 8;
 
 /// With 4 channels cuDNN 9.14 took 2 (TF32) to 13 times (bf16) as long as our
-/// own kernels on an H200 (docs/benchmarks/gpu.md): it has tensor-core kernels
-/// for groups of 8.
+/// own kernels on an H200 (docs/benchmarks/gpu.md). Of what lies between,
+/// nothing was measured; 8 halves are a load of 16 bytes.
 constexpr int64_t kLeastCudnnChannels = 8;
 
 class CudaTarget final : public TargetInfo {
@@ -189,10 +189,7 @@ private:
   }
 
   static bool isHalfConvolution(const runtime::PrimitiveDesc &desc) {
-    using runtime::PrimitiveKind;
-    return isHalf(desc) && (desc.kind == PrimitiveKind::ConvForward ||
-                            desc.kind == PrimitiveKind::ConvInputGrad ||
-                            desc.kind == PrimitiveKind::ConvWeightGrad);
+    return isHalf(desc) && runtime::isConvolution(desc.kind);
   }
 
   /// A library that may refuse gets no more than the call's tensors take, so

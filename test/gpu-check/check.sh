@@ -80,6 +80,7 @@ visit some 0 --only='^golden/mlp/(f32|tf32)$'
 visit some 0 --part=A
 [ "$(grep -c '"golden/' some/results.jsonl)" -eq 8 ] || fail "steps that --only left are not done later"
 visit some 64 --only='('
+visit some 64 --only=nothing
 visit some 64 --device=gpu
 [ ! -e some/results.jsonl ] || ! grep -q failed some/results.jsonl || fail "a wrong device left failures behind"
 
@@ -262,6 +263,7 @@ code=0
 # down, so that the folder serves on the next machine. A newer device will do.
 only '^golden lenet'
 with="CKOPT_CUDA_DRIVER=$work/none.so" visit none 10
+grep -q '^## Not done: there is no driver' none/report.md || fail "the report does not say that there is no driver"
 with="CKOPT_STANDIN_SM=75" visit none 11
 # Programs that do not start, as for want of a newer C library.
 mv "$there"/bin/ckopt-run .

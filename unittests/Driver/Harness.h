@@ -6,11 +6,11 @@
 #ifndef CKOPT_UNITTESTS_DRIVER_HARNESS_H
 #define CKOPT_UNITTESTS_DRIVER_HARNESS_H
 
+#include "../LongTests.h"
 #include "ckopt/Driver/Step.h"
 
 #include "gtest/gtest.h"
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -21,15 +21,6 @@ struct Loaded {
   std::unique_ptr<Compilation> compilation;
   std::unique_ptr<Session> session;
 };
-
-/// Whether cases run that cost much beside what they add to others
-/// (scripts/test
-/// --long).
-inline bool runsLongTests() { return std::getenv("CKOPT_LONG_TESTS"); }
-/// Skips such a case, loudly.
-#define CKOPT_SKIP_UNLESS_LONG()                                               \
-  if (!runsLongTests())                                                        \
-  GTEST_SKIP() << "NOT run: scripts/test --long, or CKOPT_LONG_TESTS=1, does"
 
 /// test/data/golden/NAME, with the options to train it.
 struct GoldenModel {

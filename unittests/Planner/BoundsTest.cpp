@@ -158,7 +158,7 @@ uint64_t cases(uint64_t usual) {
 
 TEST(Bounds, NeverPassTheOptimumOfTrainingSteps) {
   Seen seen;
-  for (uint64_t seed = 0; seed < cases(manyGraphs() ? 300 : 150); ++seed) {
+  for (uint64_t seed = 0; seed < cases(runsLongTests() ? 300 : 150); ++seed) {
     checkCase(trainingStep(seed, 4 + int(seed % 3)), int64_t(seed % 4), seen,
               "training step, seed " + std::to_string(seed));
     if (HasFailure())
@@ -176,7 +176,7 @@ TEST(Bounds, NeverPassTheOptimumOfTrainingSteps) {
 
 TEST(Bounds, NeverPassTheOptimumOfRandomGraphs) {
   Seen seen;
-  for (uint64_t seed = 0; seed < cases(manyGraphs() ? 300 : 150); ++seed) {
+  for (uint64_t seed = 0; seed < cases(runsLongTests() ? 300 : 150); ++seed) {
     checkCase(randomGraph(seed, 5 + int(seed % 4), seed % 5 == 0),
               int64_t(seed % 4), seen,
               "random graph, seed " + std::to_string(seed));

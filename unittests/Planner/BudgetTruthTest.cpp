@@ -150,7 +150,7 @@ Graph familyGraph(int family, uint64_t seed, int nodes) {
 // only for a proof that there are none.
 TEST(BudgetTruth, ShortLimitsLeaveRoomForPlans) {
   double logs = 0;
-  const uint64_t count = manyGraphs() ? 8 : 3;
+  const uint64_t count = runsLongTests() ? 8 : 3;
   for (uint64_t seed = 0; seed < count; ++seed) {
     Graph graph = trainingGraph(seed + 70, 130);
     Options options;
@@ -177,7 +177,7 @@ TEST(BudgetTruth, LargerGraphsAreSeldomLeftOpen) {
       // Irregular graphs of more nodes are printed, not drawn often; graphs of
       // more than 40 nodes are searched for long.
       int graphs = !large ? 10 : family < 2 ? 5 : 1;
-      if (large && !manyGraphs())
+      if (large && !runsLongTests())
         graphs = family < 2 ? 1 : 0; // of 41 nodes
       for (int k = 0; k < graphs; ++k) {
         int nodes =

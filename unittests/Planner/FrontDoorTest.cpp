@@ -94,7 +94,7 @@ TEST(FrontDoor, LittleWorkGivesASmallBudget) {
 /// Along a curve budgets rise, cost and bounds never do, every point verifies,
 /// and its ends are the smallest budget and no recomputation.
 TEST(FrontDoor, CurvesAreMonotone) {
-  for (uint64_t seed = 0; seed < (manyGraphs() ? 8 : 4); ++seed) {
+  for (uint64_t seed = 0; seed < (runsLongTests() ? 8 : 4); ++seed) {
     Graph graph = seed == 0 ? chain(60) : randomGraph(seed + 40, 30);
     Options options = quick(0);
     options.pack = seed % 2;
@@ -120,7 +120,7 @@ TEST(FrontDoor, CurvesAreMonotone) {
 /// searched; a hint that is no plan for the graph is left aside.
 TEST(FrontDoor, HintsAreNeverLost) {
   int useful = 0;
-  for (uint64_t seed = 0; seed < (manyGraphs() ? 5 : 2); ++seed)
+  for (uint64_t seed = 0; seed < (runsLongTests() ? 5 : 2); ++seed)
     for (bool pack : {false, true}) {
       Graph graph = randomGraph(seed + 500, 24);
       int64_t budget = programPeak(graph) * 17 / 20;

@@ -112,7 +112,7 @@ TEST(MessagePlanner, TakesAHintThatIsFaster) {
 
 /// Never slower, always valid, never below the bound, the same twice.
 TEST(MessagePlanner, RandomGraphs) {
-  for (uint64_t seed = 0; seed < (manyGraphs() ? 200 : 20); ++seed) {
+  for (uint64_t seed = 0; seed < (runsLongTests() ? 200 : 20); ++seed) {
     Graph graph = randomGraph(seed, 14, seed % 2);
     std::vector<char> isMessage(graph.nodes.size());
     for (size_t n = 0; n < isMessage.size(); ++n)

@@ -40,7 +40,7 @@ int64_t programPeak(const Graph &graph) {
 /// verified, within the budget, and not better than the bounds.
 TEST(Planner, EveryStrategyGivesValidPlans) {
   int plans = 0;
-  for (uint64_t seed = 0; seed < 8; seed += manyGraphs() ? 1 : 2) {
+  for (uint64_t seed = 0; seed < 8; seed += runsLongTests() ? 1 : 2) {
     Graph graph = randomGraph(seed, 10 + int(seed) * 4, seed % 3 == 0);
     ASSERT_EQ(validate(graph), "");
     int64_t full = programPeak(graph), bound = memoryBound(graph);
@@ -51,7 +51,7 @@ TEST(Planner, EveryStrategyGivesValidPlans) {
           Options options = optionsFor(int64_t(double(full) * ratio), pack);
           options.strategy = strategy;
           options.more = &baselines();
-          options.workLimit = manyGraphs() ? 0 : 1000000; // 0.05 s
+          options.workLimit = runsLongTests() ? 0 : 1000000; // 0.05 s
           options.fixedOrder = seed % 4 < 2;
           Result result = solve(graph, options);
           ASSERT_NE(result.status, Status::Error)
@@ -85,7 +85,7 @@ TEST(Planner, EveryStrategyGivesValidPlans) {
 }
 
 TEST(Planner, SameQuestionSameAnswer) {
-  for (uint64_t seed = 0; seed < (manyGraphs() ? 6 : 2); ++seed) {
+  for (uint64_t seed = 0; seed < (runsLongTests() ? 6 : 2); ++seed) {
     Graph graph = randomGraph(seed + 100, 60);
     Options options = optionsFor(int64_t(double(programPeak(graph)) * 0.85));
     Result first = solve(graph, options), second = solve(graph, options);
@@ -153,7 +153,7 @@ TEST(Planner, TheMinimumIsWherePlansBegin) {
   int tight = 0;
   for (uint64_t seed = 0; seed < 12; ++seed) {
     bool aligned = seed % 3 == 0, pack = seed % 4 != 3;
-    int nodes = manyGraphs() ? 16 + int(seed) * 4 : 10 + int(seed) * 2;
+    int nodes = runsLongTests() ? 16 + int(seed) * 4 : 10 + int(seed) * 2;
     Graph graph = randomGraph(seed + 300, nodes, aligned);
     Options options = optionsFor(0, pack);
     options.fixedOrder = seed % 5 == 4;

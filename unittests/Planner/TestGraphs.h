@@ -6,17 +6,16 @@
 #ifndef CKOPT_UNITTESTS_PLANNER_TESTGRAPHS_H
 #define CKOPT_UNITTESTS_PLANNER_TESTGRAPHS_H
 
+#include "../LongTests.h"
 #include "ckopt/Planner/Graph.h"
 #include "ckopt/Planner/Solve.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 
 namespace ckopt::planner::test {
 
-/// Whether random tests take many graphs (scripts/test --long).
-inline bool manyGraphs() { return std::getenv("CKOPT_LONG_TESTS"); }
+using ckopt::test::runsLongTests;
 
 inline ValueId addValue(Graph &graph, int64_t bytes,
                         ValueKind kind = ValueKind::Temp,

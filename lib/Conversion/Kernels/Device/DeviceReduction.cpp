@@ -117,8 +117,9 @@ void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
 }
 
 /// Returns how many rows of columns a thread loads before it uses one: fewer
-/// where each has elements of several tensors, or functions whose polynomials
-/// are computed for all rows side by side: both take registers.
+/// where each has elements of several tensors, functions whose polynomials are
+/// computed for all rows side by side, or an index of several loops: all take
+/// registers.
 int64_t ReductionKernel::rowsInFlight() {
   int64_t elements = 1;
   for (const Domain::Loop &loop : domain->loops)
