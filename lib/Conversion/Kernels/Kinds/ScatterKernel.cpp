@@ -118,7 +118,11 @@ protected:
   }
 
   void emitItem(Emitter &e, const Place &place) override {
-    overElements(e, place, [&](ArrayRef<AffineExpr> at) { emitStart(e, at); });
+    unlessInPlace(e, [&] {
+      overElements(e, place,
+                   [&](ArrayRef<AffineExpr> at) { emitStart(e, at); });
+      return SmallVector<Value>();
+    });
     emitItemUpdates(e, place);
     if (wide)
       overElements(e, place,
