@@ -7,8 +7,9 @@ import pathlib
 
 
 def of(results, head):
-    """(rest of the id, result) of all steps below a name."""
-    return [(name[len(head):], result) for name, result in results.items() if name.startswith(head)]
+    """(rest of the id, result) of all steps below a name, in the order of names:
+    those that run side by side end in any order."""
+    return [(name[len(head):], result) for name, result in sorted(results.items()) if name.startswith(head)]
 
 
 def table(header, rows):
