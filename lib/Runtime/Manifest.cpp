@@ -176,6 +176,8 @@ template <typename IO, typename T> void tensorFields(IO &io, T &t) {
   io.field(t.fanIn), io.field(t.fanOut), io.field(t.dataOffset);
   io.field(t.shards);
   numbers(io, t.wholeShape);
+  io.field(t.limits.classes), io.field(t.limits.hasIgnored);
+  io.field(t.limits.ignored), io.field(t.limits.rows);
 }
 
 template <typename IO, typename T> void callFields(IO &io, T &c) {

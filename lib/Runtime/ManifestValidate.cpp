@@ -105,6 +105,11 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
       return bad("too many elements of all shards");
   if ((whole + t.shards - 1) / t.shards > elements)
     return bad("its shards are not the whole tensor");
+  const IntegerLimits &limits = t.limits;
+  if (limits.classes < 0 || limits.rows < 0 ||
+      (limits.hasIgnored && limits.classes == 0) ||
+      (limits.exist() && isFloat(t.dtype)))
+    return bad("no possible limits of its integers");
   return true;
 }
 

@@ -179,6 +179,32 @@ ckrt_status refuseConversion(const TensorInfo &t, DType from, DType to) {
                   std::string(dtypeName(to)));
 }
 
+/// Refuses labels and indices that the step would clamp, before anything is
+/// written. Integers alone: others are refused already.
+ckrt_status checkLimits(const TensorInfo &t, DType from, const char *host,
+                        int64_t elements) {
+  const IntegerLimits &limits = t.limits;
+  if (!limits.exist())
+    return CKRT_OK;
+  int64_t size = dtypeSize(from);
+  for (int64_t i = 0; i < elements; ++i) {
+    int64_t value = loadInteger(from, host + i * size);
+    if (limits.allow(value))
+      continue;
+    std::string text = "tensor '" + t.name + "': element " + std::to_string(i) +
+                       " is " + std::to_string(value) + ", but ";
+    if (limits.rows && (value < -limits.rows || value >= limits.rows))
+      return fail(CKRT_MISMATCH, text + "indices lie in [-" +
+                                     std::to_string(limits.rows) + ", " +
+                                     std::to_string(limits.rows) + ")");
+    text += "labels lie in [0, " + std::to_string(limits.classes) + ")";
+    if (limits.hasIgnored)
+      text += ", or are " + std::to_string(limits.ignored);
+    return fail(CKRT_MISMATCH, text);
+  }
+  return CKRT_OK;
+}
+
 } // namespace
 
 ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
@@ -191,6 +217,8 @@ ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
   const TensorInfo &t = session->manifest().tensors[tensor];
   auto from = static_cast<DType>(dtype);
   status = refuseConversion(t, from, t.dtype);
+  if (status == CKRT_OK)
+    status = checkLimits(t, from, static_cast<const char *>(data), elements);
   if (status != CKRT_OK)
     return status;
   OpenTensor open(*session, t, accessToWrite(t));
@@ -288,6 +316,9 @@ ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
     return fail(CKRT_MISMATCH,
                 "tensor '" + t.name + "': " + std::to_string(value) +
                     " is no value of " + std::string(dtypeName(t.dtype)));
+  if (ckrt_status status = checkLimits(t, t.dtype, element,
+                                       std::min(elementCount(t), int64_t(1))))
+    return status;
   OpenTensor open(*session, t, accessToWrite(t));
   if (open.status != CKRT_OK)
     return open.status;

@@ -119,6 +119,14 @@ std::string fileNameOf(std::string tensor) {
   return tensor[0] == '.' ? "_" + tensor : tensor;
 }
 
+/// The end of a range from 0 on that labels and indices may be drawn from.
+std::string endOfIntegers(const ckopt::runtime::IntegerLimits &limits) {
+  int64_t end = limits.classes ? limits.classes : 2;
+  if (limits.rows)
+    end = limits.classes ? std::min(end, limits.rows) : limits.rows;
+  return std::to_string(end);
+}
+
 /// Says which data are missing, by the line to type.
 int complainOfMissing(const std::vector<const TensorInfo *> &missing,
                       const Options &options) {
@@ -132,8 +140,8 @@ int complainOfMissing(const std::vector<const TensorInfo *> &missing,
              std::string(dtypeName(t->dtype)) + " " + shape + ")";
     files += " " + shellWord("--input=" + t->name + "=" + fileNameOf(t->name) +
                              ".npy");
-    random +=
-        " " + shellWord("--random=" + t->name + (real ? ":-1:1" : ":0:2"));
+    std::string range = real ? ":-1:1" : ":0:" + endOfIntegers(t->limits);
+    random += " " + shellWord("--random=" + t->name + range);
   }
   return complain(ExitInputError,
                   "no data for " + names +

@@ -319,6 +319,17 @@ TEST(Manifest, SaysWhatIsWrong) {
          m.tensors[0].wholeShape = {1000};
        },
        "not the whole tensor"},
+      {[](Manifest &m) { m.tensors[0].limits.classes = 2; }, "limits"},
+      {[](Manifest &m) {
+         m.tensors[0].dtype = DType::I32;
+         m.tensors[0].limits.rows = -2;
+       },
+       "limits"},
+      {[](Manifest &m) {
+         m.tensors[0].dtype = DType::I32;
+         m.tensors[0].limits.hasIgnored = true;
+       },
+       "limits"},
       {[](Manifest &m) { m.functions[0].inputs = {9}; }, "out of range"},
       {[](Manifest &m) { m.primitives[0].conv.out[0] = 9; }, "output extent"},
       {[](Manifest &m) {

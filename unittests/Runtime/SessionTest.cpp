@@ -202,6 +202,38 @@ TEST(Session, ConvertsTypesOrSaysWhyNot) {
   }
 }
 
+// A step would clamp them. Nothing is written where one is refused.
+TEST(Session, RefusesLabelsAndIndicesOutOfRange) {
+  TensorInfo labels = tensor("y", TensorRole::Target, DType::I64, {3}, 0);
+  labels.limits = {10, true, -100, 0};
+  TensorInfo tokens = tensor("x", TensorRole::Input, DType::I32, {3}, 64);
+  tokens.limits = {0, false, 0, 7};
+  TensorInfo both = tensor("t", TensorRole::Input, DType::U8, {3}, 128);
+  both.limits = {5, false, 0, 7};
+  Loaded run(manifestOf({labels, tokens, both}, 256), nothing);
+  ASSERT_EQ(run.status, CKRT_OK);
+  auto write = [&](int64_t index, std::vector<int64_t> values) {
+    return ckrt_tensor_write(run.session, index, values.data(), CKRT_I64, 3);
+  };
+  EXPECT_EQ(write(0, {0, 9, -100}), CKRT_OK);
+  EXPECT_EQ(write(0, {1, 2, 10}), CKRT_MISMATCH);
+  EXPECT_TRUE(lastErrorHas("tensor 'y': element 2 is 10, but labels lie in "
+                           "[0, 10), or are -100"));
+  int64_t kept[3];
+  ASSERT_EQ(ckrt_tensor_read(run.session, 0, kept, CKRT_I64, 3), CKRT_OK);
+  EXPECT_EQ(kept[0], 0);
+  EXPECT_EQ(write(0, {-1, 2, 3}), CKRT_MISMATCH);
+  EXPECT_EQ(write(1, {-7, 6, 0}), CKRT_OK);
+  EXPECT_EQ(write(1, {0, -8, 0}), CKRT_MISMATCH);
+  EXPECT_TRUE(lastErrorHas("element 1 is -8, but indices lie in [-7, 7)"));
+  EXPECT_EQ(write(1, {0, 0, 7}), CKRT_MISMATCH);
+  EXPECT_EQ(write(2, {0, 4, 3}), CKRT_OK);
+  EXPECT_EQ(write(2, {0, 5, 3}), CKRT_MISMATCH);
+  EXPECT_TRUE(lastErrorHas("element 1 is 5, but labels lie in [0, 5)"));
+  EXPECT_EQ(ckrt_tensor_fill(run.session, 0, 10), CKRT_MISMATCH);
+  EXPECT_EQ(ckrt_tensor_fill(run.session, 0, -100), CKRT_OK);
+}
+
 TEST(Session, RunsPrimitivesAndChecksThatValuesAreFinite) {
   Manifest m =
       manifestOf({tensor("a", TensorRole::Input, DType::F32, {4, 4}, 0),

@@ -31,7 +31,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 9;
+inline constexpr uint32_t kAbiVersion = 10;
 
 /// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -65,6 +65,22 @@ CKRT_EXPORT std::string_view roleName(TensorRole role);
 /// Inverse of roleName; false if the name is unknown.
 CKRT_EXPORT bool parseRole(std::string_view name, TensorRole &role);
 
+/// The integers that labels and indices may be: a step clamps others to them
+/// without a word, so that whoever writes a tensor must refuse them.
+struct IntegerLimits {
+  int64_t classes = 0;     ///< labels lie in [0, this); 0: these are none
+  bool hasIgnored = false; ///< `ignored` is a label, too
+  int64_t ignored = 0;     ///< that of elements that do not count
+  int64_t rows = 0;        ///< indices lie in [-this, this); 0: these are none
+
+  bool exist() const { return classes > 0 || rows > 0; }
+  bool allow(int64_t value) const {
+    bool label = classes == 0 || (value >= 0 && value < classes) ||
+                 (hasIgnored && value == ignored);
+    return label && (rows == 0 || (value >= -rows && value < rows));
+  }
+};
+
 /// A named tensor at a fixed place of the arena.
 struct TensorInfo {
   std::string name;
@@ -84,6 +100,7 @@ struct TensorInfo {
   /// many ranks share.
   int64_t shards = 1;
   std::vector<int64_t> wholeShape;
+  IntegerLimits limits;
 
   const std::vector<int64_t> &fullShape() const {
     return shards > 1 ? wholeShape : shape;

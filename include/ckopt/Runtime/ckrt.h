@@ -245,7 +245,8 @@ CKRT_EXPORT int64_t ckrt_tensor_elements(const ckrt_session *, int64_t tensor);
 /* Copies host data (row-major, `elements` of type `dtype`) to the tensor's own
  * order and type. Converts where every value has an exact or rounded
  * counterpart: any to float types, integers to integers in range; floats to
- * integers are a CKRT_MISMATCH. */
+ * integers are a CKRT_MISMATCH. So are labels and indices beyond what the step
+ * takes: nothing is written then. */
 CKRT_EXPORT ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
                                           const void *data, ckrt_dtype dtype,
                                           int64_t elements);
@@ -260,7 +261,8 @@ CKRT_EXPORT ckrt_status ckrt_tensor_read_part(ckrt_session *session,
                                               int64_t tensor, int64_t first,
                                               void *data, ckrt_dtype dtype,
                                               int64_t elements);
-/* Fills a scalar or a whole tensor with one value. */
+/* Fills a scalar or a whole tensor with one value, as ckrt_tensor_write does.
+ */
 CKRT_EXPORT ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
                                          double value);
 

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ManifestBuilder.h"
+#include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -126,8 +127,11 @@ static int32_t intern(runtime::TensorInfo tensor, runtime::Manifest &manifest) {
   for (auto [i, other] : llvm::enumerate(manifest.tensors))
     if (other.name == tensor.name && other.offset == tensor.offset &&
         other.shape == tensor.shape && other.strides == tensor.strides &&
-        other.role == tensor.role)
+        other.role == tensor.role) {
+      if (!other.limits.exist()) // this function alone reads them as indices
+        other.limits = tensor.limits;
       return int32_t(i);
+    }
   manifest.tensors.push_back(std::move(tensor));
   return int32_t(manifest.tensors.size()) - 1;
 }
@@ -152,6 +156,25 @@ static void setShards(runtime::TensorInfo &tensor, Attribute whole,
   ArrayRef<int64_t> shape = cast<RankedTensorType>(type.getValue()).getShape();
   tensor.wholeShape.assign(shape.begin(), shape.end());
   tensor.shards = count.getInt();
+}
+
+/// Notes which integers data of an argument may hold.
+static void setLimits(func::FuncOp function, unsigned argument,
+                      runtime::TensorInfo &tensor) {
+  auto number = [&](StringRef name) {
+    return function.getArgAttrOfType<IntegerAttr>(argument, name);
+  };
+  if (isFloat(tensor.dtype))
+    return;
+  if (auto classes = number(kClassesAttr)) {
+    tensor.limits.classes = classes.getInt();
+    if (auto ignored = number(kIgnoreIndexAttr)) {
+      tensor.limits.hasIgnored = true;
+      tensor.limits.ignored = ignored.getInt();
+    }
+  }
+  if (auto rows = number(kRowsAttr))
+    tensor.limits.rows = rows.getInt();
 }
 
 LogicalResult ckopt::addFunction(func::FuncOp function,
@@ -179,6 +202,7 @@ LogicalResult ckopt::addFunction(func::FuncOp function,
     tensor->init = text(function.getArgAttr(i, attrs::kInit)).str();
     setShards(*tensor, function.getArgAttr(i, attrs::kWhole),
               function.getArgAttr(i, attrs::kShards));
+    setLimits(function, i, *tensor);
     setFans(*tensor);
     if (auto fan = function.getArgAttrOfType<IntegerAttr>(i, attrs::kFanIn))
       tensor->fanIn = fan.getInt();
