@@ -40,17 +40,17 @@ llvm::Error CudaCode::write(const std::string &path) const {
   return llvm::Error::success();
 }
 
-llvm::Error CudaCode::writeEmulation(const std::string &path, bool descending,
+llvm::Error CudaCode::writeEmulation(const std::string &path,
                                      const CpuOptions &cpu) const {
   mlir::OwningOpRef<mlir::ModuleOp> loops(
       mlir::cast<mlir::ModuleOp>(step.blockForm.get()->clone()));
   mlir::PassManager manager(loops->getContext());
-  BlockToLoopsOptions order;
-  order.descending = descending;
-  buildBlockToLoopsPipeline(manager, order);
+  buildBlockToLoopsPipeline(manager);
   if (failed(manager.run(*loops)))
     return makeError(ExitInternal, "lowering to loops failed");
-  auto isEntry = [](llvm::StringRef name) { return name.ends_with("__emul"); };
+  auto isEntry = [](llvm::StringRef name) {
+    return name.ends_with("__emul") || name.ends_with("__emul_descending");
+  };
   auto object = emitFunctions(std::move(loops), isEntry, cpu);
   if (!object)
     return object.takeError();
@@ -321,11 +321,6 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
       {"cuda-emulation", "FILE",
        "also write the kernels as CPU code, for tests without a GPU",
        emulation},
-      {"cuda-emulation-order", "NAME",
-       "of that code's threads and blocks: ascending (default) or descending; "
-       "the bits are the same, or threads race",
-       choose("cuda-emulation-order", "ascending", "descending",
-              [&own](bool yes) { own.descending = yes; })},
   };
 }
 
@@ -354,8 +349,6 @@ static llvm::Error refuseIdleFlags(const TargetRequest &request,
       device.libraries == CudaLibraries::None)
     return usageError("--cuda-workspace is for libraries: leave it or "
                       "--cuda-libs=none out");
-  if (request.flags.count("cuda-emulation-order") && device.emulation.empty())
-    return usageError("--cuda-emulation-order needs --cuda-emulation=FILE");
   return llvm::Error::success();
 }
 
@@ -416,8 +409,8 @@ CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
     if (llvm::Error error = options.addData(code->manifest, code->data))
       return std::move(error);
   if (!(*own)->emulation.empty())
-    if (llvm::Error error = code->writeEmulation(
-            (*own)->emulation, (*own)->descending, options.cpu))
+    if (llvm::Error error =
+            code->writeEmulation((*own)->emulation, options.cpu))
       return std::move(error);
   return std::move(code);
 }

@@ -10,6 +10,8 @@
 #include "Api.h"
 
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <utility>
 
@@ -238,7 +240,10 @@ STANDIN cuModuleGetFunction(Function *function, Module module,
   made.entry = &found->second;
   made.program = module->program.get();
   if (module->kernels) {
-    std::string symbol = made.symbol + "__emul";
+    const char *order = std::getenv("CKOPT_STANDIN_DESCENDING");
+    bool descending = order && std::strcmp(order, "1") == 0;
+    std::string symbol =
+        made.symbol + (descending ? "__emul_descending" : "__emul");
     made.code = reinterpret_cast<void (*)(void *const *)>(
         dlsym(module->kernels, symbol.c_str()));
     if (!made.code) {

@@ -36,7 +36,7 @@ struct BlockJit::Impl {
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };
 
-void BlockJit::compile(const std::string &text, bool descending,
+void BlockJit::compile(const std::string &text,
                        const std::function<void(ModuleOp)> &change) {
   static const bool initialized = [] {
     llvm::InitializeNativeTarget();
@@ -50,9 +50,7 @@ void BlockJit::compile(const std::string &text, bool descending,
   if (change)
     change(*module);
   PassManager manager(context.get());
-  BlockToLoopsOptions options;
-  options.descending = descending;
-  buildBlockToLoopsPipeline(manager, options);
+  buildBlockToLoopsPipeline(manager);
   ASSERT_TRUE(succeeded(manager.run(*module))) << text;
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
   auto llvmModule = translateModuleToLLVMIR(*module, *llvmContext);
@@ -62,17 +60,17 @@ void BlockJit::compile(const std::string &text, bool descending,
   llvm::cantFail(impl->jit->addIRModule(llvm::orc::ThreadSafeModule(
       std::move(llvmModule), std::move(llvmContext))));
 }
-BlockJit::BlockJit(const std::string &text, bool descending,
+BlockJit::BlockJit(const std::string &text,
                    const std::function<void(ModuleOp)> &change)
     : impl(std::make_unique<Impl>()) {
-  compile(text, descending, change);
+  compile(text, change);
 }
 BlockJit::~BlockJit() = default;
 
-void BlockJit::run(const std::string &symbol,
-                   std::vector<void *> parameters) const {
+void BlockJit::run(const std::string &symbol, std::vector<void *> parameters,
+                   bool descending) const {
   ASSERT_TRUE(impl->jit);
-  auto address = impl->jit->lookup(emulationSymbol(symbol));
+  auto address = impl->jit->lookup(emulationSymbol(symbol, descending));
   ASSERT_TRUE(bool(address)) << llvm::toString(address.takeError());
   std::vector<void *> places;
   for (void *&parameter : parameters)

@@ -24,15 +24,17 @@ class BlockJit {
 public:
   /// `text`: a module. `change`, if given, edits it first. Fails the test on
   /// any error.
-  BlockJit(const std::string &text, bool descending,
+  BlockJit(const std::string &text,
            const std::function<void(mlir::ModuleOp)> &change = {});
   ~BlockJit();
-  /// Runs SYMBOL__emul on pointers to the launch parameters, 8 bytes each.
-  void run(const std::string &symbol, std::vector<void *> parameters) const;
+  /// Runs SYMBOL__emul, or SYMBOL__emul_descending, on pointers to the launch
+  /// parameters, 8 bytes each.
+  void run(const std::string &symbol, std::vector<void *> parameters,
+           bool descending = false) const;
 
 private:
   struct Impl;
-  void compile(const std::string &text, bool descending,
+  void compile(const std::string &text,
                const std::function<void(mlir::ModuleOp)> &change);
   std::unique_ptr<Impl> impl;
 };

@@ -44,8 +44,8 @@ static bool sameBits(const std::vector<float> &x, const std::vector<float> &y) {
 static std::vector<float> runRowSum(const std::string &text, int64_t rows,
                                     std::vector<float> &x, bool descending) {
   std::vector<float> y(rows);
-  BlockJit jit(text, descending);
-  jit.run("row_sum", {x.data(), y.data(), nullptr});
+  BlockJit jit(text);
+  jit.run("row_sum", {x.data(), y.data(), nullptr}, descending);
   return y;
 }
 
@@ -85,11 +85,11 @@ TEST(BlockKernel, ProductsInBothOrders) {
   const int64_t m = 32, n = 48, k = 64;
   std::vector<float> a = randomFloats(m * k, 4), b = randomFloats(k * n, 5);
   std::vector<float> results[2];
+  BlockJit jit(matmul(m, n, k));
   for (bool descending : {false, true}) {
     std::vector<float> &c = results[descending];
     c.resize(m * n);
-    BlockJit jit(matmul(m, n, k), descending);
-    jit.run("matmul", {a.data(), b.data(), c.data(), nullptr});
+    jit.run("matmul", {a.data(), b.data(), c.data(), nullptr}, descending);
   }
   EXPECT_TRUE(sameBits(results[0], results[1]));
   for (int64_t i = 0; i < m; ++i)
@@ -107,7 +107,7 @@ TEST(BlockKernel, ParametersReachTheKernel) {
   for (float &value : x)
     value = std::fabs(value) + 1;
   int64_t add = 7;
-  BlockJit jit(pointwise(count), false);
+  BlockJit jit(pointwise(count));
   jit.run("pointwise",
           {x.data(), y.data(), reinterpret_cast<void *>(add), nullptr});
   for (int64_t i = 0; i < count; ++i)
@@ -206,7 +206,7 @@ TEST(BlockKernel, ShufflesComputeTheTree) {
   std::vector<float> x = randomFloats(rows * columns, 7), y(rows);
   std::string text = rowSum(rows, columns);
   std::vector<float> plain = runRowSum(text, rows, x, false);
-  BlockJit jit(text, false, mergeAndUnshuffle);
+  BlockJit jit(text, mergeAndUnshuffle);
   jit.run("row_sum", {x.data(), y.data(), nullptr});
   EXPECT_TRUE(sameBits(plain, y));
 }
@@ -219,7 +219,7 @@ TEST(BlockKernel, ShufflesMoveDoublesInHalves) {
   double sums[2], exact = 0;
   for (size_t i = 0; i < x.size(); ++i)
     exact += x[i] = 1.0 / double(i + 1);
-  BlockJit plain(text, false), merged(text, false, mergeAndUnshuffle);
+  BlockJit plain(text), merged(text, mergeAndUnshuffle);
   plain.run("row_sum", {x.data(), &sums[0], nullptr});
   merged.run("row_sum", {x.data(), &sums[1], nullptr});
   EXPECT_EQ(sums[0], sums[1]);
@@ -229,7 +229,7 @@ TEST(BlockKernel, ShufflesMoveDoublesInHalves) {
 TEST(BlockKernel, ShufflesLeaveMemoryAsTheTreeDoes) {
   std::vector<float> x = randomFloats(64, 8), plain(128), merged(128);
   std::string text = laneMoments();
-  BlockJit first(text, false), second(text, false, mergeAndUnshuffle);
+  BlockJit first(text), second(text, mergeAndUnshuffle);
   first.run("moments", {x.data(), plain.data(), nullptr});
   second.run("moments", {x.data(), merged.data(), nullptr});
   EXPECT_TRUE(sameBits(plain, merged));

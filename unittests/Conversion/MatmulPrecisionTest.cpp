@@ -24,8 +24,8 @@ static reference::Tensor rounded(const std::vector<double> &numbers,
       kernelText("library", "%a: " + t + ", %b: tensor<1x1xf32>", t,
                  "%0 = ckopt.matmul %a, %b : (" + t + ", tensor<1x1xf32>) -> " +
                      t + "\n return %0 : " + t + "\n");
-  auto up = KernelJit::onDevice(text, /*descending=*/false, precision);
-  auto down = KernelJit::onDevice(text, /*descending=*/true, precision);
+  auto up = KernelJit::onDevice(text, precision);
+  auto down = up->reversed();
   if (!up->ok() || !down->ok())
     return {};
   mlir::func::FuncOp kernel = up->kernel();

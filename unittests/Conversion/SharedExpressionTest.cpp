@@ -315,7 +315,7 @@ TEST(SharedExpression, HasOneValueInBlockForm) {
   for (unsigned seed = 1; seed <= count(); ++seed)
     checkExpression(seed + 1000, "f32", [](auto kernels) {
       JitOptions options;
-      options.form = KernelForm::Ascending;
+      options.form = KernelForm::Blocks;
       return KernelJit::compileAll(kernels, options);
     });
 }

@@ -46,26 +46,26 @@ CpuKernels::~CpuKernels() {
     (void)llvm::sys::fs::remove_directories(folder);
 }
 
-llvm::Expected<std::string> CpuKernels::library(const CudaStep &step,
-                                                bool descending) {
+llvm::Expected<std::string> CpuKernels::library(const CudaStep &step) {
   if (folder.empty())
     return ioError("cannot make a temporary folder");
-  std::string &path = known[{step.ptx(), descending}];
+  std::string &path = known[step.ptx()];
   if (!path.empty())
     return path;
   path = folder + "/" + std::to_string(known.size()) + ".so";
-  if (llvm::Error error = step.code().writeEmulation(
-          path, descending, step.compilation->options().target))
+  if (llvm::Error error =
+          step.code().writeEmulation(path, step.compilation->options().target))
     return std::move(error);
   return path;
 }
 
 /// Opens a session on the stand-in driver; `kernels` selects the code that it
-/// runs.
+/// runs, `descending` its order.
 static llvm::Expected<std::unique_ptr<Session>>
-openSession(CudaStep &step, const std::string &kernels) {
+openSession(CudaStep &step, const std::string &kernels, bool descending) {
   setenv("CKOPT_CUDA_DRIVER", CKOPT_STANDIN, /*overwrite=*/1);
   setenv("CKOPT_STANDIN_KERNELS", kernels.c_str(), /*overwrite=*/1);
+  setenv("CKOPT_STANDIN_DESCENDING", descending ? "1" : "0", /*overwrite=*/1);
   LoadOptions options;
   options.seed = 1;
   return load(*step.compilation, options);
@@ -74,13 +74,13 @@ openSession(CudaStep &step, const std::string &kernels) {
 llvm::Expected<std::unique_ptr<Session>>
 ckopt::test::openOnStandin(CudaStep &step, CpuKernels &kernels,
                            bool descending) {
-  auto library = kernels.library(step, descending);
+  auto library = kernels.library(step);
   if (!library)
     return library.takeError();
-  return openSession(step, *library);
+  return openSession(step, *library, descending);
 }
 
 llvm::Expected<std::unique_ptr<Session>>
 ckopt::test::openInterpreted(CudaStep &step) {
-  return openSession(step, "ptx");
+  return openSession(step, "ptx", /*descending=*/false);
 }

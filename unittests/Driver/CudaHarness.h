@@ -41,11 +41,11 @@ public:
   CpuKernels &operator=(const CpuKernels &) = delete;
 
   /// The library with the step's kernels.
-  llvm::Expected<std::string> library(const CudaStep &step, bool descending);
+  llvm::Expected<std::string> library(const CudaStep &step);
 
 private:
   std::string folder;
-  std::map<std::pair<std::string, bool>, std::string> known; ///< by PTX, order
+  std::map<std::string, std::string> known; ///< by PTX
 };
 
 /// A session on the stand-in driver, with the model's weights and

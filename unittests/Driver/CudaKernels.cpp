@@ -233,14 +233,13 @@ void Walk::compile() {
     if (kernel->getAttrOfType<StringAttr>(attrs::kKernel) != "joined")
       onCpu.push_back(kernel);
   auto cpu = forms(KernelForm::CPU, onCpu),
-       up = forms(KernelForm::Ascending, kernels),
-       down = forms(KernelForm::Descending, kernels);
+       up = forms(KernelForm::Blocks, kernels);
   for (auto [i, kernel] : llvm::enumerate(onCpu))
     unchecked[kernel.getSymName().str()].cpu = std::move(cpu[i]);
   for (auto [i, kernel] : llvm::enumerate(kernels)) {
     Forms &made = unchecked[kernel.getSymName().str()];
     made.up = std::move(up[i]);
-    made.down = std::move(down[i]);
+    made.down = made.up->reversed();
   }
 }
 

@@ -202,8 +202,7 @@ TEST(CudaDropoutMask, IsTheCpus) {
           t + ", tensor<i64>, tensor<i64>) -> " + t + "\n return %0 : " + t +
           "\n");
   KernelJit cpu(text);
-  auto up = KernelJit::onDevice(text, /*descending=*/false);
-  auto down = KernelJit::onDevice(text, /*descending=*/true);
+  auto up = KernelJit::onDevice(text), down = up->reversed();
   ASSERT_TRUE(cpu.ok() && up->ok() && down->ok());
   auto types = cpu.kernel().getArgumentTypes();
   auto splat = [&](unsigned i, int64_t value) {

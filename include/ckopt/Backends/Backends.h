@@ -36,7 +36,6 @@ struct CudaOptions final : TargetOptions {
   std::string contractions;    ///< ContractionVariant::parse
   std::string rates;           ///< a100, h100, h200, l4 or a file; "": by sm
   std::string emulation;       ///< write the kernels as CPU code, for tests
-  bool descending = false; ///< of that code: the last thread and block first
 };
 
 /// Registers both, once. Compilations and registerAllPasses() call it.

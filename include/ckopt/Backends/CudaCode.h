@@ -25,9 +25,8 @@ public:
   llvm::Error writeJson(llvm::json::OStream &json) const override;
 
   /// Writes the kernels as loops in a shared library: what a stand-in for the
-  /// driver runs where there is no GPU. With `descending`, blocks and threads
-  /// run from the last to the first; bits must not differ.
-  llvm::Error writeEmulation(const std::string &path, bool descending,
+  /// driver runs where there is no GPU (BlockToPTX.h).
+  llvm::Error writeEmulation(const std::string &path,
                              const CpuOptions &cpu) const;
 
   /// PTX and block form; the manifest is StepCode's.

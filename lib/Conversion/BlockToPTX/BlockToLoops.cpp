@@ -4,8 +4,8 @@
 //
 // Lowers block form to loops: over blocks, in each over the intervals, in each
 // over the threads. Threads of one interval are independent unless they race,
-// so their order must not change results. To test that, the order can be
-// reversed, and buffers can start with other bytes.
+// so their order must not change results. To test that, a kernel has a second
+// entry, which reverses the order and lets buffers start with other bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "Mma.h"
@@ -24,12 +24,13 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::blockform;
 
-std::string ckopt::emulationSymbol(StringRef kernel) {
-  return (kernel + "__emul").str();
+std::string ckopt::emulationSymbol(StringRef kernel, bool descending) {
+  return (kernel + "__emul" + (descending ? "_descending" : "")).str();
 }
 
-/// Replaces `forall` by a loop.
-static scf::ForOp toLoop(scf::ForallOp forall, bool descending) {
+/// Replaces `forall` by a loop, from the last to the first where the value says
+/// so.
+static scf::ForOp toLoop(scf::ForallOp forall, Value descending) {
   ImplicitLocOpBuilder b(forall.getLoc(), forall);
   int64_t count = threadsOf(forall);
   Value zero = arith::ConstantIndexOp::create(b, 0),
@@ -37,12 +38,11 @@ static scf::ForOp toLoop(scf::ForallOp forall, bool descending) {
         high = arith::ConstantIndexOp::create(b, count);
   auto loop = scf::ForOp::create(b, zero, high, one);
   Operation *end = loop.getBody()->getTerminator();
-  Value number = loop.getInductionVar();
-  if (descending) {
-    b.setInsertionPoint(end);
-    Value last = arith::ConstantIndexOp::create(b, count - 1);
-    number = arith::SubIOp::create(b, last, number);
-  }
+  b.setInsertionPoint(end);
+  Value ascending = loop.getInductionVar(),
+        last = arith::ConstantIndexOp::create(b, count - 1),
+        back = arith::SubIOp::create(b, last, ascending),
+        number = arith::SelectOp::create(b, descending, back, ascending);
   inlineBody(forall, end, number);
   forall.erase();
   return loop;
@@ -75,7 +75,7 @@ static void fill(ImplicitLocOpBuilder &b, Value buffer, Value number) {
 
 /// Replaces shared and private buffers by local ones of the function.
 static void makeBuffersLocal(Kernel &kernel, scf::ForOp blocks,
-                             bool descending) {
+                             Value descending) {
   func::FuncOp function = kernel.function;
   for (const auto &list : {kernel.sharedBuffers, kernel.privateBuffers}) {
     for (BlockArgument buffer : list) {
@@ -86,30 +86,35 @@ static void makeBuffersLocal(Kernel &kernel, scf::ForOp blocks,
           b.getI64IntegerAttr(64));
       buffer.replaceAllUsesWith(local);
       b.setInsertionPointToStart(blocks.getBody());
-      fill(b, local, fillOf(b, type.getElementType(), descending));
+      Value zeros = fillOf(b, type.getElementType(), /*ones=*/false),
+            ones = fillOf(b, type.getElementType(), /*ones=*/true);
+      fill(b, local, arith::SelectOp::create(b, descending, ones, zeros));
     }
   }
   BitVector gone(function.getNumArguments());
-  gone.set(kernel.launchParameters, function.getNumArguments());
+  gone.set(kernel.launchParameters, function.getNumArguments() - 1);
   (void)function.eraseArguments(gone);
 }
 
-/// Adds void SYMBOL__emul(void *const *params).
-static void addWrapper(func::FuncOp function) {
+/// Adds void SYMBOL__emul(void *const *params), or SYMBOL__emul_descending.
+static void addWrapper(func::FuncOp function, bool descending) {
   MLIRContext *ctx = function.getContext();
   ImplicitLocOpBuilder b(function.getLoc(), ctx);
   b.setInsertionPointAfter(function);
   Type ptr = LLVM::LLVMPointerType::get(ctx);
-  auto wrapper = func::FuncOp::create(b, emulationSymbol(function.getSymName()),
-                                      b.getFunctionType({ptr}, {}));
+  auto wrapper = func::FuncOp::create(
+      b, emulationSymbol(function.getSymName(), descending),
+      b.getFunctionType({ptr}, {}));
   b.setInsertionPointToStart(wrapper.addEntryBlock());
   SmallVector<Value> values;
-  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+  for (auto [i, type] :
+       llvm::enumerate(function.getArgumentTypes().drop_back())) {
     Value slot = LLVM::GEPOp::create(b, ptr, ptr, wrapper.getArgument(0),
                                      ArrayRef<LLVM::GEPArg>{int32_t(i)});
     Value place = LLVM::LoadOp::create(b, ptr, slot);
     values.push_back(LLVM::LoadOp::create(b, type, place));
   }
+  values.push_back(arith::ConstantIntOp::create(b, descending, 1));
   func::CallOp::create(b, function, values);
   func::ReturnOp::create(b);
 }
@@ -141,21 +146,24 @@ struct BlockToLoops : ckopt::impl::BlockToLoopsPassBase<BlockToLoops> {
       if (forall != kernel.blocks)
         threads.push_back(forall);
     });
+    func::FuncOp function = kernel.function;
+    (void)function.insertArgument(function.getNumArguments(),
+                                  IntegerType::get(&getContext(), 1), {},
+                                  function.getLoc());
+    Value descending = function.getArguments().back();
     for (scf::ForallOp forall : threads)
       toLoop(forall, descending);
     makeBuffersLocal(kernel, toLoop(kernel.blocks, descending), descending);
-    kernel.function->removeAttr(kGrid);
-    kernel.function->removeAttr(kBlock);
-    addWrapper(kernel.function);
+    function->removeAttr(kGrid);
+    function->removeAttr(kBlock);
+    addWrapper(function, /*descending=*/true);
+    addWrapper(function, /*descending=*/false);
   }
 };
 } // namespace
 
-void ckopt::buildBlockToLoopsPipeline(OpPassManager &pm,
-                                      const BlockToLoopsOptions &options) {
-  BlockToLoopsPassOptions loops;
-  loops.descending = options.descending;
-  pm.addPass(createBlockToLoopsPass(loops));
+void ckopt::buildBlockToLoopsPipeline(OpPassManager &pm) {
+  pm.addPass(createBlockToLoopsPass());
   pm.addPass(createFinalizeMemRefToLLVMConversionPass());
   buildKernelLoweringPipeline(pm);
 }

@@ -2,7 +2,6 @@
 // 16-byte accesses come from the alignment of arguments alone, no barrier is
 // left, arithmetic is rounded and never contracted, denormals are flushed.
 // RUN: ckopt-opt %s --block-to-loops | FileCheck %s --check-prefix=LOOPS
-// RUN: ckopt-opt %s --block-to-loops=descending | FileCheck %s --check-prefix=DESC
 // RUN: ckopt-opt %s --block-to-gpu | FileCheck %s --check-prefix=GPU
 // RUN: ckopt-opt %s --print-ptx=sm=80 -o /dev/null | FileCheck %s --check-prefixes=PTX,SM80
 // RUN: ckopt-opt %s --print-ptx=sm=90 -o /dev/null | FileCheck %s --check-prefixes=PTX,SM90
@@ -10,19 +9,21 @@
 // RUN: ckopt-opt %s --print-ptx="sm=80 report" -o /dev/null | FileCheck %s --check-prefix=REPORT
 
 // LOOPS: func.func @scale_add(
-// LOOPS-SAME: %[[X:.*]]: !llvm.ptr {llvm.align = 64 : i64}, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64}, %{{.*}}: i64, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64})
-// LOOPS: scf.for %{{.*}} = %c0{{.*}} to %c2
+// LOOPS-SAME: %[[X:.*]]: !llvm.ptr {llvm.align = 64 : i64}, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64}, %{{.*}}: i64, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64}, %[[DESCENDING:.*]]: i1)
+// LOOPS: scf.for %[[B:.*]] = %c0{{.*}} to %c2
+// LOOPS: %[[BACK:.*]] = arith.subi %c1{{.*}}, %[[B]]
+// LOOPS: arith.select %[[DESCENDING]], %[[BACK]], %[[B]]
 // LOOPS: scf.for %{{.*}} = %c0{{.*}} to %c256
 // LOOPS-NOT: scf.forall
 // LOOPS: func.func @scale_add__emul(%[[P:.*]]: !llvm.ptr)
 // LOOPS: %[[S:.*]] = llvm.getelementptr %[[P]][2]
 // LOOPS: %[[A:.*]] = llvm.load %[[S]] : !llvm.ptr -> !llvm.ptr
 // LOOPS: llvm.load %[[A]] : !llvm.ptr -> i64
-// LOOPS: call @scale_add(
-
-// DESC: scf.for %[[B:.*]] = %c0{{.*}} to %c2
-// DESC: %[[LAST:.*]] = arith.constant 1 : index
-// DESC: arith.subi %[[LAST]], %[[B]]
+// LOOPS: %[[FALSE:.*]] = arith.constant false
+// LOOPS: call @scale_add({{.*}}, %[[FALSE]])
+// LOOPS: func.func @scale_add__emul_descending(
+// LOOPS: %[[TRUE:.*]] = arith.constant true
+// LOOPS: call @scale_add({{.*}}, %[[TRUE]])
 
 // GPU: gpu.module @ckopt_kernels
 // GPU: gpu.func @scale_add(

@@ -63,7 +63,7 @@ static std::shared_ptr<Jit> compileProgram(ModuleOp into, KernelForm form,
   if (form == KernelForm::CPU)
     buildKernelLoweringPipeline(manager);
   else
-    buildBlockToLoopsPipeline(manager, {form == KernelForm::Descending});
+    buildBlockToLoopsPipeline(manager);
   if (failed(manager.run(into))) {
     error = "emitted code cannot be lowered";
     return nullptr;
@@ -120,6 +120,7 @@ struct KernelJit::Impl {
   using Launch = void (*)(void *const *);
   std::vector<Launch> launches;     ///< of a device; null: nothing to do
   std::vector<unsigned> numScalars; ///< parameters of each launch
+  bool descending = false;          ///< of these
   std::unique_ptr<KernelLauncher> launcher; ///< instead of code
   bool ok = false;
   std::string error;
@@ -184,8 +185,9 @@ bool KernelJit::Impl::resolve(std::shared_ptr<Jit> program) {
       launches.push_back(nullptr);
       continue;
     }
-    auto address = jit->lookup(
-        runsBlocks(options) ? emulationSymbol(stage.symbol) : stage.symbol);
+    auto address = jit->lookup(runsBlocks(options)
+                                   ? emulationSymbol(stage.symbol, descending)
+                                   : stage.symbol);
     if (!address) {
       error = llvm::toString(address.takeError());
       return false;
@@ -223,13 +225,12 @@ KernelJit::KernelJit() : impl(std::make_unique<Impl>()) {}
 KernelJit::~KernelJit() = default;
 
 std::unique_ptr<KernelJit>
-KernelJit::onDevice(const std::string &text, bool descending,
+KernelJit::onDevice(const std::string &text,
                     runtime::ProductPrecision precision) {
   std::unique_ptr<KernelJit> jit(new KernelJit);
   jit->impl->options = launchOptions(precision);
   if (jit->impl->parse(text))
-    jit->impl->compileAlone(descending ? KernelForm::Descending
-                                       : KernelForm::Ascending);
+    jit->impl->compileAlone(KernelForm::Blocks);
   return jit;
 }
 
@@ -239,7 +240,7 @@ KernelJit::launchedBy(const MakeLauncher &make, const std::string &text,
   std::unique_ptr<KernelJit> jit(new KernelJit);
   jit->impl->options = launchOptions(precision);
   if (jit->impl->parse(text))
-    jit->impl->compileAlone(KernelForm::Ascending, make);
+    jit->impl->compileAlone(KernelForm::Blocks, make);
   return jit;
 }
 
@@ -250,7 +251,20 @@ KernelJit::launchedBy(const MakeLauncher &make, func::FuncOp kernel,
   std::unique_ptr<KernelJit> jit(new KernelJit);
   jit->impl->options = launchOptions(precision, device);
   jit->impl->kernel = kernel;
-  jit->impl->compileAlone(KernelForm::Ascending, make);
+  jit->impl->compileAlone(KernelForm::Blocks, make);
+  return jit;
+}
+
+std::unique_ptr<KernelJit> KernelJit::reversed() const {
+  std::unique_ptr<KernelJit> jit(new KernelJit);
+  Impl &made = *jit->impl;
+  made.kernel = impl->kernel;
+  made.options = impl->options;
+  made.code = impl->code;
+  made.numScalars = impl->numScalars;
+  made.descending = true;
+  made.error = impl->error;
+  made.ok = impl->ok && (made.code.library || made.resolve(impl->jit));
   return jit;
 }
 

@@ -45,9 +45,8 @@ struct KernelOptions {
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
 };
 
-/// What a kernel is compiled to: the CPU's code, or the block form as loops,
-/// threads and blocks in either order.
-enum class KernelForm { CPU, Ascending, Descending };
+/// What a kernel is compiled to: the CPU's code, or the block form as loops.
+enum class KernelForm { CPU, Blocks };
 
 /// Runs a device kernel's launches in place of code that the JIT compiled.
 class KernelLauncher {
@@ -95,7 +94,7 @@ public:
   explicit KernelJit(const std::string &text, unsigned vectorBits = 512);
   /// For CUDA: the block form as loops.
   static std::unique_ptr<KernelJit> onDevice(
-      const std::string &text, bool descending,
+      const std::string &text,
       runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
   /// For CUDA, with another way to run the block form.
   static std::unique_ptr<KernelJit> launchedBy(
@@ -111,6 +110,9 @@ public:
   compileAll(llvm::ArrayRef<mlir::func::FuncOp> kernels,
              const JitOptions &options);
   ~KernelJit();
+  /// The same code of block form, threads and blocks from the last to the
+  /// first. This one must outlive the result.
+  std::unique_ptr<KernelJit> reversed() const;
   /// Whether it can run. If not, `error` says why, unless a launcher refused.
   bool ok() const;
   const std::string &error() const;

@@ -291,8 +291,7 @@ void TestKernelsPass::check(std::vector<Group> &groups) {
     return compileForm(groups, options);
   };
   auto cpu = compile(KernelForm::CPU, 2),
-       up = compile(KernelForm::Ascending, 0),
-       down = compile(KernelForm::Descending, 0);
+       blocks = compile(KernelForm::Blocks, 0);
   size_t next = 0, nextOnCpu = 0;
   for (Group &group : groups) {
     size_t onCpu = 0, asPtx = 0;
@@ -302,9 +301,10 @@ void TestKernelsPass::check(std::vector<Group> &groups) {
       llvm::PrettyStackTraceString crash(text.c_str());
       auto ptx = KernelJit::launchedBy(interpretPtx, each.kernel, jit.precision,
                                        jit.device);
+      auto down = blocks[next]->reversed();
       bool hasPtx = ptx->ok() || !ptx->error().empty();
       KernelForms forms{each.isLibrary() ? nullptr : cpu[nextOnCpu++].get(),
-                        up[next].get(), down[next].get(),
+                        blocks[next].get(), down.get(),
                         hasPtx ? ptx.get() : nullptr};
       ++next;
       onCpu += forms.cpu != nullptr;

@@ -46,25 +46,20 @@ mlir::LogicalResult verifyBlockForm(mlir::ModuleOp module);
 // On the CPU
 //===----------------------------------------------------------------------===//
 
-struct BlockToLoopsOptions {
-  /// Runs blocks and threads from the last to the first. All results have the
-  /// bits of the ascending order, unless threads race. Shared and private
-  /// buffers start as bytes 0x00 when ascending and 0xFF when descending, so
-  /// that a read before the first write shows as well.
-  bool descending = false;
-};
-
 /// Turns every function of the block form into a function
-/// `void SYMBOL(pointers..., i64 scalars..., scratch)` of the LLVM dialect and
-/// adds a wrapper `void SYMBOL__emul(void *const *params)`, params[i] pointing
-/// to the i-th launch parameter as cuLaunchKernel's kernelParams do. Functions
+/// `void SYMBOL(pointers..., i64 scalars..., scratch, i1 descending)` of the
+/// LLVM dialect and adds two wrappers, `void SYMBOL__emul(void *const *params)`
+/// and SYMBOL__emul_descending, params[i] pointing to the i-th launch parameter
+/// as cuLaunchKernel's kernelParams do. The latter runs blocks and threads from
+/// the last to the first: all results have the same bits, unless threads race.
+/// Shared and private buffers start as bytes 0x00 when ascending and 0xFF when
+/// descending, so that a read before the first write shows as well. Functions
 /// of libm may remain external. The caller sets the float mode (flush to zero,
 /// denormals are zero) that the kernels are to run in.
-void buildBlockToLoopsPipeline(mlir::OpPassManager &pm,
-                               const BlockToLoopsOptions &options);
+void buildBlockToLoopsPipeline(mlir::OpPassManager &pm);
 
-/// Returns SYMBOL__emul.
-std::string emulationSymbol(llvm::StringRef kernel);
+/// Returns SYMBOL__emul, or SYMBOL__emul_descending.
+std::string emulationSymbol(llvm::StringRef kernel, bool descending = false);
 
 //===----------------------------------------------------------------------===//
 // PTX

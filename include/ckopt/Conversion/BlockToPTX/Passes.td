@@ -12,13 +12,11 @@ def BlockToLoopsPass : Pass<"block-to-loops", "mlir::ModuleOp"> {
   let summary = "Turns kernels in block form into loops over blocks and threads";
   let description = [{
     Functions keep their launch parameters; shared and private buffers become
-    local ones, filled anew for each block. Adds to each a wrapper
-    `SYMBOL__emul(void *const *params)`.
+    local ones, filled anew for each block. A last parameter says whether blocks
+    and threads run from the last to the first and buffers start as 0xFF. Adds
+    to each a wrapper `SYMBOL__emul(void *const *params)`, for which it is false,
+    and `SYMBOL__emul_descending`.
   }];
-  let options = [
-    Option<"descending", "descending", "bool", "false",
-           "Blocks and threads from the last to the first, buffers start as 0xFF">,
-  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
