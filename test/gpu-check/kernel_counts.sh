@@ -31,3 +31,18 @@ done
 # A row's own vectors come first, what scales it when it is summed up.
 "${counts[@]}" --only='k_row_.*_s0' --most-waits=3 "$work/gpt" || fail "loads of rows wait for each other"
 ! "${counts[@]}" --only='k_row_.*_s0' --least-in-flight=8 "$work/gpt" >/dev/null 2>&1 || fail "no flight is counted"
+
+# The times that such counts lead to, beside those of plans: a GPU that takes a millisecond to start a kernel
+# takes longer for all of them, and networks that nobody measured are an error.
+times=("$python" "$source/scripts/kernel-times" "--ckopt=$ckopt" "$source/test/data/models/digits_cnn.onnx"
+  --loss=cross_entropy --optimizer=sgd --batch=64 --sm=90 --cuda-libs=none --matmul-precision=tf32)
+echo '{"format": "ckopt-profile/1", "device": "h200", "rates": {"overhead": 1e-3}}' >"$work/rates.json"
+"${times[@]}" --device-rates=h200 >"$work/times" || fail "kernel-times"
+"${times[@]}" --device-rates="$work/rates.json" >"$work/slow" || fail "kernel-times by a file"
+of() { sed -n "s/^$2 *counted *\([0-9.]*\) ms.*/\1/p" "$work/$1"; }
+for kind in elementwise products reductions rows updates all; do
+  [ -n "$(of times $kind)" ] || { cat "$work/times"; fail "no time of $kind"; }
+  "$python" -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not b > a + 0.9)' "$(of times $kind)" "$(of slow $kind)" ||
+    fail "starting a kernel of $kind does not count"
+done
+! "${times[@]}" --measured="$source/test/Driver/Inputs/measured.json:digits_cnn:tf32" >/dev/null 2>&1 || fail "nothing was measured"

@@ -38,7 +38,7 @@ CompileOptions ckopt::test::trainingOptions(const std::string &model,
     options.step.loss = llvm::cantFail(autodiff::parseLoss(loss));
   options.step.optimizer.kind = "adamw";
   options.step.remat.budget = budget;
-  options.step.remat.search.workLimit = 4000000; // 0.2 s: any plan will do
+  options.step.remat.search.workLimit = 1000000; // any plan will do
   options.step.threads = 2;
   options.remarks = false;
   options.lost = LostParameters::Ignore;

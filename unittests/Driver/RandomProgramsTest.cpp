@@ -162,7 +162,7 @@ Compiled compileAndRun(const std::string &path, const std::string &type,
   options.step.threads = 1;
   options.import.computeType = type;
   options.keepDenormals = !type.empty();
-  options.step.remat.search.workLimit = 2000000;
+  options.step.remat.search.workLimit = 500000;
   Loaded loaded = get(load(options));
   if (!loaded.session)
     return result;

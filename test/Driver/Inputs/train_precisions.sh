@@ -17,7 +17,7 @@ for kind in f32-none tf32-none bf16-none f16-none tf32-all bf16-all mixed-none m
   [[ $kind != f16-none && $kind != bf16-* && $kind != half-* && $kind != mixed-all ]] || budgets=1
   for budget in $budgets; do
     name=$out/$kind-$budget
-    ckopt compile "$model" --loss=cross_entropy --work-limit=1000000 --activation-ratio=$budget --target=cuda -O 0 \
+    ckopt compile "$model" --loss=cross_entropy --work-limit=300000 --activation-ratio=$budget --target=cuda -O 0 \
       "$flag" --cuda-libs="${kind#*-}" --cuda-emulation="$name.so" -o "$name" --report="$name.json" >"$name.plan"
     CKOPT_STANDIN_KERNELS=$name.so CKOPT_STANDIN_LOG=$name.log "$@" ckopt-run "$name" --random=x:0:1 --random=target:0:10 \
       --steps=3 --lr=0.05 --print-loss --hash --lock="$out/lock" >"$name.txt"
