@@ -124,9 +124,11 @@ std::vector<Case> cases() {
       all.back().storage = "bf16";
     }
   for (Case &one : all)
-    one.isLong = llvm::is_contained({"resnet50_odd", "resnet50_odd_bf16",
-                                     "gpt2_even_f16", "gpt2_odd_f32_chunks"},
-                                    one.name);
+    one.isLong = llvm::is_contained(
+        {"resnet50_odd", "resnet50_odd_bf16", "gpt2_even_f16",
+         "gpt2_odd_f32_chunks", "gpt2_odd_stored_bf16",
+         "gpt2_odd_f32_chunks_stored_bf16", "gpt2_dropout_stored_bf16"},
+        one.name);
   return all;
 }
 

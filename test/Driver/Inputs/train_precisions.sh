@@ -13,8 +13,8 @@ for kind in f32-none tf32-none bf16-none f16-none tf32-all bf16-all mixed-none m
   flag=--matmul-precision=${kind%-*}
   [ "${kind%-*}" != mixed ] || flag=--precision=bf16
   [ "${kind%-*}" != half ] || flag=--precision=f16
-  budgets="1 min"
-  [[ $kind != f16-none && $kind != bf16-* && $kind != half-* && $kind != mixed-all ]] || budgets=1
+  budgets=1
+  [[ $kind != tf32-none && $kind != mixed-none && $kind != mixed-auto ]] || budgets="1 min"
   for budget in $budgets; do
     name=$out/$kind-$budget
     ckopt compile "$model" --loss=cross_entropy --work-limit=300000 --activation-ratio=$budget --target=cuda -O 0 \
