@@ -12,11 +12,16 @@ import ctypes
 import os
 import sys
 
-import lit.formats
 import lit.util
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(__file__))
+import cached
+import cpu
+
 config.name = "ckopt"
-config.test_format = lit.formats.ShTest(execute_external=False)
+
+config.test_format = cached.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["data", "layers", "Inputs"]
 config.test_source_root = os.path.dirname(__file__)
@@ -28,8 +33,6 @@ config.environment["PATH"] = os.path.pathsep.join(
 for name in ["HOME", "TMPDIR", "OMP_NUM_THREADS", "LD_LIBRARY_PATH"]:
     if name in os.environ:
         config.environment[name] = os.environ[name]
-# No test depends on what others compiled.
-config.environment["CKOPT_CACHE_DIR"] = "off"
 if "address" in config.sanitizers:
     # LLVM's headers poison arena memory that the uninstrumented MLIR uses again.
     config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0:detect_leaks=0"
@@ -50,9 +53,6 @@ if os.path.isdir(onnx_testdata):
     config.available_features.add("onnx-testdata")
 config.substitutions.append(("%onnx_testdata", onnx_testdata))
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, config.test_source_root)
-import cpu
 
 if cpu.multiplies_bf16():
     config.available_features.add("cpu-bf16")
