@@ -46,3 +46,10 @@ for kind in elementwise products reductions rows updates all; do
     fail "starting a kernel of $kind does not count"
 done
 ! "${times[@]}" --measured="$source/test/Driver/Inputs/measured.json:digits_cnn:tf32" >/dev/null 2>&1 || fail "nothing was measured"
+# Products of halves have a rate of their own.
+for precision in f32 bf16; do
+  "$python" "$source/scripts/kernel-times" "--ckopt=$ckopt" "$source/test/data/models/byte_gpt.onnx" --loss=cross_entropy --batch=256 \
+    --optimizer=sgd --sm=90 --cuda-libs=none --precision=$precision --device-rates=h200 >"$work/$precision.txt" || fail "kernel-times by $precision"
+done
+"$python" -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not b < 0.6 * a)' "$(of f32.txt products)" "$(of bf16.txt products)" ||
+  { cat "$work"/{f32,bf16}.txt; fail "halves are no faster"; }

@@ -232,8 +232,8 @@ def facts(results):
 def verdict(results, left, why=""):
     """`why`: for what reason no step can run here."""
     lines = []
-    skips = [(name, r["why"]) for name, r in results.items() if r["status"] == "skipped"]
-    fails = [(name, r["why"]) for name, r in results.items() if r["status"] == "failed"]
+    skips = [(name, r["why"]) for name, r in sorted(results.items()) if r["status"] == "skipped"]
+    fails = [(name, r["why"]) for name, r in sorted(results.items()) if r["status"] == "failed"]
     if skips:
         lines += ["## Skipped", ""] + ["- %s: %s" % one for one in skips] + [""]
     if left:

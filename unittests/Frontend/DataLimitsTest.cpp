@@ -15,9 +15,11 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 using namespace ckopt::test;
 
-/// The rows that `argument` may name by its attribute; 0 where it has none.
-static int64_t rowsOf(const std::string &path, const std::string &argument,
-                      const std::vector<std::string> &inputs) {
+/// The attribute of `argument`.
+static std::optional<int64_t> limitOf(const std::string &path,
+                                      const std::string &argument,
+                                      const std::vector<std::string> &inputs,
+                                      llvm::StringRef name) {
   ImportOptions options;
   options.inputs = inputs;
   mlir::MLIRContext context;
@@ -27,9 +29,15 @@ static int64_t rowsOf(const std::string &path, const std::string &argument,
     return -1;
   }
   auto function = forward(*model);
-  auto rows = function.getArgAttrOfType<mlir::IntegerAttr>(
-      unsigned(argumentNamed(function, argument)), kRowsAttr);
-  return rows ? rows.getInt() : 0;
+  auto limit = function.getArgAttrOfType<mlir::IntegerAttr>(
+      unsigned(argumentNamed(function, argument)), name);
+  return limit ? std::optional(limit.getInt()) : std::nullopt;
+}
+
+/// The rows that `argument` may name; 0 where nothing is known.
+static int64_t rowsOf(const std::string &path, const std::string &argument,
+                      const std::vector<std::string> &inputs) {
+  return limitOf(path, argument, inputs, kRowsAttr).value_or(0);
 }
 
 static std::string constant(const std::string &name, const std::string &dims,
@@ -86,4 +94,80 @@ TEST(DataLimits, WholeReadsCountBeforeColumns) {
       "output { " +
       info("z", 1, {"4", "2", "6"}) + " } ";
   EXPECT_EQ(rowsOf(columns(whole), "cats", {"cats", "small", "large"}), 3);
+}
+
+// Column 0 of `cats` picks rows, column 1 is a number: 500 is a valid one.
+TEST(DataLimits, ColumnsOfAnotherMeaningAreNotLimited) {
+  std::string path = modelFile(
+      "meanings.onnx",
+      "node { op_type: 'Gather' input: 'cats' input: 'zero' output: 'c0' "
+      "attribute { name: 'axis' i: 1 type: INT } } "
+      "node { op_type: 'Gather' input: 'cats' input: 'one' output: 'c1' "
+      "attribute { name: 'axis' i: 1 type: INT } } "
+      "node { op_type: 'Gather' input: 'small' input: 'c0' output: 'a' } "
+      "node { op_type: 'Cast' input: 'c1' output: 'f' "
+      "attribute { name: 'to' i: 1 type: INT } } "
+      "node { op_type: 'Mul' input: 'a' input: 'f' output: 'y' } " +
+          constant("zero", "", "int64_data: 0") +
+          constant("one", "dims: 1", "int64_data: 1") + "input { " +
+          info("cats", 7, {"4", "2"}) + " } input { " +
+          info("small", 1, {"3", "6"}) + " } output { " +
+          info("y", 1, {"4", "6"}) + " }");
+  EXPECT_EQ(rowsOf(path, "cats", {"cats", "small"}), 0);
+}
+
+// Whether a number is zero picks one of two rows, whatever the number.
+TEST(DataLimits, BoolsOfNumbersLimitNone) {
+  for (const char *type : {"9", "7"}) {
+    std::string path = modelFile(
+        "bools.onnx",
+        std::string("node { op_type: 'Cast' input: 'x' output: 'b' "
+                    "attribute { name: 'to' i: ") +
+            type +
+            " type: INT } } "
+            "node { op_type: 'Cast' input: 'b' output: 'i' "
+            "attribute { name: 'to' i: 7 type: INT } } "
+            "node { op_type: 'Gather' input: 'w' input: 'i' output: 'y' } "
+            "input { " +
+            info("x", 7, {"4"}) + " } input { " + info("w", 1, {"2", "6"}) +
+            " } output { " + info("y", 1, {"4", "6"}) + " }");
+    EXPECT_EQ(rowsOf(path, "x", {"x", "w"}), type[0] == '9' ? 0 : 2);
+  }
+}
+
+/// A loss of `scores` with some classes and labels that another loss may read.
+static std::string loss(const std::string &scores, const std::string &ignored,
+                        const std::string &out) {
+  return "node { op_type: 'SoftmaxCrossEntropyLoss' input: '" + scores +
+         "' input: 'labels' output: '" + out + "' " +
+         (ignored.empty() ? ""
+                          : "attribute { name: 'ignore_index' i: " + ignored +
+                                " type: INT } ") +
+         "} ";
+}
+
+/// (classes, ignored label) of `labels`, read by two losses of 5 and 7 classes.
+static std::pair<int64_t, std::optional<int64_t>>
+labelsOf(const std::string &first, const std::string &second) {
+  std::string path = modelFile(
+      "losses.onnx",
+      loss("five", first, "a") + loss("seven", second, "b") +
+          "node { op_type: 'Add' input: 'a' input: 'b' output: 'y' } input { " +
+          info("five", 1, {"4", "5"}) + " } input { " +
+          info("seven", 1, {"4", "7"}) + " } input { " +
+          info("labels", 7, {"4"}) + " } output { " + info("y", 1, {}) + " }");
+  std::vector<std::string> inputs = {"five", "seven", "labels"};
+  return {limitOf(path, "labels", inputs, kClassesAttr).value_or(0),
+          limitOf(path, "labels", inputs, kIgnoreIndexAttr)};
+}
+
+// A loss without ignore_index ignores nothing; of two, a label is ignored if
+// both take it.
+TEST(DataLimits, LabelsAreWhatAllLossesTake) {
+  using Limits = std::pair<int64_t, std::optional<int64_t>>;
+  EXPECT_EQ(labelsOf("", ""), Limits(5, std::nullopt));
+  EXPECT_EQ(labelsOf("-100", ""), Limits(5, std::nullopt));
+  EXPECT_EQ(labelsOf("-100", "-100"), Limits(5, -100));
+  EXPECT_EQ(labelsOf("-1", "6"), Limits(5, std::nullopt));
+  EXPECT_EQ(labelsOf("6", "-1"), Limits(5, 6));
 }

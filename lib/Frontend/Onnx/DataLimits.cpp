@@ -6,9 +6,10 @@
 // back to arguments through ops that move values and change none (a shift of
 // tokens by one, a reshape). The arguments say so from then on: data are
 // checked before a step sees them. Where parts of an argument (columns that
-// pick rows of a table each) have limits of their own, the largest is noted.
-// Where something was computed on the way nothing is known, and nothing is
-// claimed. O(ops).
+// pick rows of a table each) have limits of their own, the largest is noted;
+// where other parts are numbers of another meaning, none is. Where something
+// was computed on the way nothing is known, and nothing is claimed. O(ops), and
+// O(ops) again for each argument of which parts are read.
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
@@ -35,6 +36,21 @@ struct Source {
   bool whole; ///< all of the argument is read
 };
 } // namespace
+
+/// Whether the op's results are its operand's integers: no bool of them, and no
+/// type that wraps the values of a wider one.
+static bool keepsIntegers(Operation *op) {
+  if (isa<PinOp>(op))
+    return true;
+  auto cast = dyn_cast<CastOp>(op);
+  if (!cast)
+    return false;
+  Type from = getElementTypeOrSelf(cast.getInput().getType()),
+       to = getElementTypeOrSelf(cast.getOutput().getType());
+  return to == from || to.getIntOrFloatBitWidth() >= 32 ||
+         (isa<IntegerType>(from) && !to.isInteger(1) &&
+          to.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth());
+}
 
 /// The part of a slice's input that `part` of its result lies in.
 static Part partOfInput(SliceOp slice, Part part) {
@@ -91,7 +107,7 @@ static SmallVector<Source> sourcesOf(Value value) {
       work.push_back({slice.getInput(), partOfInput(slice, part)});
     else if (auto concat = from.getDefiningOp<ConcatOp>())
       followConcat(concat, part, work);
-    else if (Operation *op = from.getDefiningOp(); isa<CastOp, PinOp>(op))
+    else if (Operation *op = from.getDefiningOp(); keepsIntegers(op))
       work.push_back({op->getOperand(0), part});
     else if (isa<ReshapeOp, TransposeOp, ExpandOp, PadOp>(op))
       work.push_back({op->getOperand(0), moved});
@@ -99,10 +115,59 @@ static SmallVector<Source> sourcesOf(Value value) {
   return found;
 }
 
+namespace {
+/// Finds values of an argument that are no labels or indices: moved out of it,
+/// and then read by ops that limit nothing, and by none that does.
+class Readers {
+public:
+  explicit Readers(const DenseSet<OpOperand *> &limiting)
+      : limiting(limiting) {}
+
+  bool findOthers(BlockArgument argument) {
+    (void)follow(argument);
+    return foundOthers;
+  }
+
+private:
+  struct Uses {
+    bool limited = false, read = false;
+  };
+  Uses follow(Value value);
+
+  const DenseSet<OpOperand *> &limiting;
+  DenseMap<Value, Uses> known;
+  bool foundOthers = false;
+};
+} // namespace
+
+Readers::Uses Readers::follow(Value value) {
+  if (auto found = known.find(value); found != known.end())
+    return found->second;
+  Uses uses;
+  for (OpOperand &use : value.getUses()) {
+    Operation *op = use.getOwner();
+    if (limiting.contains(&use)) {
+      uses.limited = true;
+    } else if (isa<SliceOp, ConcatOp, ReshapeOp, TransposeOp, ExpandOp, PadOp>(
+                   op) ||
+               keepsIntegers(op)) {
+      Uses moved = follow(op->getResult(0));
+      foundOthers |= moved.read && !moved.limited;
+      uses.limited |= moved.limited;
+      uses.read |= moved.read;
+    } else {
+      uses.read = true;
+    }
+  }
+  known[value] = uses;
+  return uses;
+}
+
 static bool holdsIntegers(BlockArgument argument) {
   return isa<IntegerType>(getElementTypeOrSelf(argument.getType()));
 }
 
+namespace {
 /// The limits of one argument. Of those of all its values the smallest counts.
 /// Columns may have a limit each, of which the largest holds for all of them.
 struct Limits {
@@ -116,61 +181,114 @@ struct Limits {
 };
 using LimitMap = llvm::MapVector<unsigned, Limits>;
 
-static void limitLabels(func::FuncOp function, LimitMap &limits, Value labels,
-                        int64_t classes, std::optional<int64_t> ignored) {
-  for (auto [argument, whole] : sourcesOf(labels)) {
+/// Collects the limits of a function's arguments.
+class LimitCollector {
+public:
+  explicit LimitCollector(func::FuncOp function) : function(function) {}
+
+  void visit(Operation *op);
+  void note();
+
+private:
+  /// Those of labels that several losses read: what all of them take.
+  struct Ignored {
+    int64_t classes;
+    std::optional<int64_t> label;
+    bool takes(int64_t value) const {
+      return (value >= 0 && value < classes) || label == value;
+    }
+  };
+  void limitLabels(OpOperand &labels, int64_t classes,
+                   std::optional<int64_t> ignored);
+  void limitIndices(OpOperand &indices, int64_t rows);
+  void setLimits(const LimitMap &limits, StringRef name);
+
+  func::FuncOp function;
+  LimitMap classLimits, rowLimits;
+  DenseMap<unsigned, Ignored> ignoredLabels;
+  DenseSet<OpOperand *> limiting;
+};
+} // namespace
+
+void LimitCollector::limitLabels(OpOperand &labels, int64_t classes,
+                                 std::optional<int64_t> ignored) {
+  limiting.insert(&labels);
+  for (auto [argument, whole] : sourcesOf(labels.get())) {
     if (!holdsIntegers(argument))
       continue;
-    limits[argument.getArgNumber()].add(classes, whole);
-    if (ignored)
-      function.setArgAttr(argument.getArgNumber(), kIgnoreIndexAttr,
-                          Builder(function).getI64IntegerAttr(*ignored));
+    unsigned number = argument.getArgNumber();
+    classLimits[number].add(classes, whole);
+    Ignored own{classes, ignored};
+    auto [known, isNew] = ignoredLabels.try_emplace(number, own);
+    if (isNew)
+      continue;
+    Ignored &both = known->second;
+    if (!both.label || !own.takes(*both.label))
+      both.label = ignored && both.takes(*ignored) ? ignored : std::nullopt;
+    both.classes = std::min(both.classes, classes);
   }
 }
 
-static void limitIndices(func::FuncOp function, LimitMap &limits, Value indices,
-                         int64_t rows) {
-  for (auto [argument, whole] : sourcesOf(indices)) {
+void LimitCollector::limitIndices(OpOperand &indices, int64_t rows) {
+  limiting.insert(&indices);
+  for (auto [argument, whole] : sourcesOf(indices.get())) {
     StringRef role = argumentRole(function, argument.getArgNumber());
     if (holdsIntegers(argument) &&
         (role == roles::kInput || role == roles::kTarget))
-      limits[argument.getArgNumber()].add(rows, whole);
+      rowLimits[argument.getArgNumber()].add(rows, whole);
   }
 }
 
-static void setLimits(func::FuncOp function, const LimitMap &limits,
-                      StringRef name) {
-  for (const auto &[index, limit] : limits)
-    function.setArgAttr(index, name,
-                        Builder(function).getI64IntegerAttr(
-                            limit.whole ? *limit.whole : *limit.parts));
+void LimitCollector::visit(Operation *op) {
+  auto limitByTable = [&](auto op, Value table) {
+    auto type = cast<RankedTensorType>(table.getType());
+    for (OpOperand &operand : op->getOpOperands())
+      if (operand.get() == op.getIndices())
+        limitIndices(operand, type.getDimSize(op.getAxis()));
+  };
+  if (auto classes = op->getAttrOfType<IntegerAttr>(kClassesAttr)) {
+    auto ignored = op->getAttrOfType<IntegerAttr>(kIgnoreIndexAttr);
+    limitLabels(op->getOpOperand(0), classes.getInt(),
+                ignored ? std::optional(ignored.getInt()) : std::nullopt);
+  }
+  if (auto rows = op->getAttrOfType<IntegerAttr>(kRowsAttr))
+    limitIndices(op->getOpOperand(0), rows.getInt());
+  TypeSwitch<Operation *>(op)
+      .Case([&](CrossEntropyOp loss) {
+        bool allCount = bool(loss->removeAttr(kAllCountAttr));
+        limitLabels(loss.getTargetsMutable(), loss.getNumClasses(),
+                    allCount ? std::nullopt
+                             : std::optional(int64_t(loss.getIgnoreIndex())));
+      })
+      .Case<GatherOp, GatherElementsOp>(
+          [&](auto gather) { limitByTable(gather, gather.getData()); })
+      .Case<ScatterAddOp, ScatterElementsOp>(
+          [&](auto scatter) { limitByTable(scatter, scatter.getInit()); });
+}
+
+void LimitCollector::setLimits(const LimitMap &limits, StringRef name) {
+  Builder b(function);
+  for (const auto &[number, limit] : limits) {
+    BlockArgument argument = function.getArgument(number);
+    if (!limit.whole && Readers(limiting).findOthers(argument))
+      continue;
+    function.setArgAttr(
+        number, name,
+        b.getI64IntegerAttr(limit.whole ? *limit.whole : *limit.parts));
+    auto ignored = ignoredLabels.find(number);
+    if (name == kClassesAttr && ignored->second.label)
+      function.setArgAttr(number, kIgnoreIndexAttr,
+                          b.getI64IntegerAttr(*ignored->second.label));
+  }
+}
+
+void LimitCollector::note() {
+  setLimits(classLimits, kClassesAttr);
+  setLimits(rowLimits, kRowsAttr);
 }
 
 void onnx_frontend::noteDataLimits(func::FuncOp function) {
-  LimitMap classLimits, rowLimits;
-  auto limitByTable = [&](auto op, Value table) {
-    auto type = cast<RankedTensorType>(table.getType());
-    limitIndices(function, rowLimits, op.getIndices(),
-                 type.getDimSize(op.getAxis()));
-  };
-  function.walk([&](Operation *op) {
-    if (auto classes = op->getAttrOfType<IntegerAttr>(kClassesAttr)) {
-      auto ignored = op->getAttrOfType<IntegerAttr>(kIgnoreIndexAttr);
-      limitLabels(function, classLimits, op->getOperand(0), classes.getInt(),
-                  ignored ? std::optional(ignored.getInt()) : std::nullopt);
-    }
-    if (auto rows = op->getAttrOfType<IntegerAttr>(kRowsAttr))
-      limitIndices(function, rowLimits, op->getOperand(0), rows.getInt());
-    TypeSwitch<Operation *>(op)
-        .Case([&](CrossEntropyOp loss) {
-          limitLabels(function, classLimits, loss.getTargets(),
-                      loss.getNumClasses(), int64_t(loss.getIgnoreIndex()));
-        })
-        .Case<GatherOp, GatherElementsOp>(
-            [&](auto gather) { limitByTable(gather, gather.getData()); })
-        .Case<ScatterAddOp, ScatterElementsOp>(
-            [&](auto scatter) { limitByTable(scatter, scatter.getInit()); });
-  });
-  setLimits(function, classLimits, kClassesAttr);
-  setLimits(function, rowLimits, kRowsAttr);
+  LimitCollector limits(function);
+  function.walk([&](Operation *op) { limits.visit(op); });
+  limits.note();
 }

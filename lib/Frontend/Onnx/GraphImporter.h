@@ -195,6 +195,9 @@ void fuseLayerNorm(mlir::func::FuncOp func);
 /// (Dialect/Ckopt/Utils/LabelRange.h).
 void noteDataLimits(mlir::func::FuncOp function);
 
+/// On a loss, until then: all its labels count, whatever its ignore_index.
+inline constexpr llvm::StringLiteral kAllCountAttr = "ckopt.all_count";
+
 } // namespace ckopt::onnx_frontend
 
 #endif // CKOPT_LIB_FRONTEND_ONNX_GRAPHIMPORTER_H

@@ -139,6 +139,8 @@ static LogicalResult crossEntropy(NodeImporter &n) {
   SmallVector<NamedAttribute> attributes{n.named("axis", int64_t(1))};
   if (loss.ignored)
     attributes.push_back(n.named("ignore_index", *loss.ignored));
+  else
+    attributes.push_back(n.b.getNamedAttr(kAllCountAttr, n.b.getUnitAttr()));
   if (n.graph.trainMode())
     loss.smoothing =
         callNumber(n.node, "cross_entropy_loss", 5, "label_smoothing")
