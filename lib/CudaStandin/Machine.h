@@ -23,8 +23,8 @@
 //                          for each kernel; without it kernels do nothing.
 //                          Read whenever a module is loaded; "ptx": the PTX
 //                          itself is interpreted (Ptx/), with all its checks
-//   CKOPT_STANDIN_DESCENDING  "1": of that library SYMBOL__emul_descending, whose
-//                          threads and blocks run from the last to the first
+//   CKOPT_STANDIN_DESCENDING  "1": of that library SYMBOL__emul_descending,
+//                          with threads and blocks from the last to the first
 //   CKOPT_STANDIN_FAIL     CALL:N[+][:CODE]: the N-th CALL (with +: and every
 //                          later one) returns CODE (999); CALL without _v2;
 //                          kernel=SYMBOL:N[+][:CODE]: its N-th execution fails
