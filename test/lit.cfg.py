@@ -4,7 +4,7 @@
 # Substitutions: %data (test/data), %shared (the optional folder of large test
 # data beside the source), %python. Tools are on the PATH.
 # Feature `shared-data`: that folder is there. `no-cudnn`: the loader finds no
-# cuDNN. `cpu-bf16`: the CPU multiplies bf16.
+# cuDNN. `cpu-bf16`: the CPU multiplies bf16. `long-tests`: scripts/test --long.
 # CKOPT_VERIFY_ROUNDTRIP=1 in the environment makes every ckopt-opt of every
 # test also check that its IR survives printing and parsing.
 
@@ -54,6 +54,10 @@ if os.path.isdir(onnx_testdata):
 config.substitutions.append(("%onnx_testdata", onnx_testdata))
 
 
+if os.environ.get("CKOPT_LONG_TESTS"):
+    config.available_features.add("long-tests")
+else:
+    lit_config.note("long tests are left to scripts/test --long: they do NOT run")
 if cpu.multiplies_bf16():
     config.available_features.add("cpu-bf16")
 else:

@@ -156,7 +156,8 @@ std::vector<Case> cases() {
       result.back().precision = "bf16";
     }
   for (Case &one : result)
-    one.isLong = llvm::is_contained({"unet", "mobile", "gpt_bf16"}, one.name);
+    one.isLong = llvm::is_contained(
+        {"unet", "mobile", "gpt_bf16", "mobile_bf16"}, one.name);
   return result;
 }
 

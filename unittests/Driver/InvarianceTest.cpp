@@ -151,7 +151,8 @@ std::vector<Case> cases() {
   for (Case &one : result)
     one.isLong = llvm::is_contained(
         {"unet_bf16", "vit_bf16", "lstm_bf16", "gpt_f16", "byte_gpt_bf16",
-         "byte_gpt_chunks_f16", "byte_gpt_chunks_by_bf16x6"},
+         "byte_gpt_chunks_f16", "byte_gpt_chunks_by_bf16x6", "resnet_f16",
+         "byte_gpt_chunks_by_bf16", "gpt_dropout_on_bf16"},
         one.name);
   // Every optimizer, with averages and a group of its own.
   const GoldenModel model = goldenModels().front();
