@@ -20,7 +20,6 @@ import cached
 import cpu
 
 config.name = "ckopt"
-
 config.test_format = cached.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["data", "layers", "Inputs"]
@@ -52,7 +51,6 @@ onnx_testdata = "/usr/share/libonnx-testdata/data"
 if os.path.isdir(onnx_testdata):
     config.available_features.add("onnx-testdata")
 config.substitutions.append(("%onnx_testdata", onnx_testdata))
-
 
 if os.environ.get("CKOPT_LONG_TESTS"):
     config.available_features.add("long-tests")
