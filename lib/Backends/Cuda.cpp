@@ -49,7 +49,8 @@ llvm::Error CudaCode::writeEmulation(const std::string &path,
   if (failed(manager.run(*loops)))
     return makeError(ExitInternal, "lowering to loops failed");
   auto isEntry = [](llvm::StringRef name) {
-    return name.ends_with("__emul") || name.ends_with("__emul_descending");
+    return name.ends_with(emulationSymbol("")) ||
+           name.ends_with(emulationSymbol("", /*descending=*/true));
   };
   auto object = emitFunctions(std::move(loops), isEntry, cpu);
   if (!object)

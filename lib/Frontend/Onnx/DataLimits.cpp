@@ -52,6 +52,12 @@ static bool keepsIntegers(Operation *op) {
           to.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth());
 }
 
+/// Whether the op's results are values of its first operand, or constants, at
+/// places that nothing here follows.
+static bool movesValues(Operation *op) {
+  return isa<ReshapeOp, TransposeOp, ExpandOp, PadOp>(op);
+}
+
 /// The part of a slice's input that `part` of its result lies in.
 static Part partOfInput(SliceOp slice, Part part) {
   ArrayRef<int64_t> shape =
@@ -109,7 +115,7 @@ static SmallVector<Source> sourcesOf(Value value) {
       followConcat(concat, part, work);
     else if (Operation *op = from.getDefiningOp(); keepsIntegers(op))
       work.push_back({op->getOperand(0), part});
-    else if (isa<ReshapeOp, TransposeOp, ExpandOp, PadOp>(op))
+    else if (movesValues(op))
       work.push_back({op->getOperand(0), moved});
   }
   return found;
@@ -148,8 +154,7 @@ Readers::Uses Readers::follow(Value value) {
     Operation *op = use.getOwner();
     if (limiting.contains(&use)) {
       uses.limited = true;
-    } else if (isa<SliceOp, ConcatOp, ReshapeOp, TransposeOp, ExpandOp, PadOp>(
-                   op) ||
+    } else if (isa<SliceOp, ConcatOp>(op) || movesValues(op) ||
                keepsIntegers(op)) {
       Uses moved = follow(op->getResult(0));
       foundOthers |= moved.read && !moved.limited;
