@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/FlatParts.h"
+#include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Interfaces/KernelInterface.h"
 #include "llvm/ADT/EquivalenceClasses.h"

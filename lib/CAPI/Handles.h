@@ -29,6 +29,14 @@ struct ckopt_tensors {
   ckopt::TensorMap map;
 };
 
+struct ckopt_plan {
+  static constexpr size_t kNumTexts = CKOPT_PLAN_TIMELINE_TRACE + 1;
+
+  ckopt_plan_figures figures = {};
+  std::string texts[kNumTexts];
+  std::vector<int64_t> steps;
+};
+
 namespace ckopt::capi {
 
 /// Wrong use of the interface.

@@ -19,14 +19,6 @@
 using namespace ckopt;
 using namespace ckopt::capi;
 
-static constexpr size_t kNumTexts = CKOPT_PLAN_TIMELINE_TRACE + 1;
-
-struct ckopt_plan {
-  ckopt_plan_figures figures = {};
-  std::string texts[kNumTexts];
-  std::vector<int64_t> steps;
-};
-
 //===----------------------------------------------------------------------===//
 // Models
 //===----------------------------------------------------------------------===//
@@ -245,7 +237,7 @@ ckopt_status ckopt_plan_get_text(const ckopt_plan *plan, int32_t kind,
   return guarded([&]() -> llvm::Error {
     if (!plan || !text)
       return misuse("the plan or the result are NULL");
-    if (kind < 0 || size_t(kind) >= kNumTexts)
+    if (kind < 0 || size_t(kind) >= ckopt_plan::kNumTexts)
       return misuse("a plan has no text of kind " + llvm::Twine(kind));
     *text = plan->texts[kind].c_str();
     return llvm::Error::success();

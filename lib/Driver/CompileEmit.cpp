@@ -6,6 +6,7 @@
 // weights.
 //
 //===----------------------------------------------------------------------===//
+#include "LossChoice.h"
 #include "ckopt/Driver/Compile.h"
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Target/TargetRegistry.h"

@@ -10,6 +10,7 @@
 #include "StepRunImpl.h"
 
 #include "Feeding.h"
+#include "LossChoice.h"
 #include "Updates.h"
 #include "ckopt/Support/Error.h"
 

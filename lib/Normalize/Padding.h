@@ -10,6 +10,7 @@
 #define CKOPT_LIB_NORMALIZE_PADDING_H
 
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace ckopt {

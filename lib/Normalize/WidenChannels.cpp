@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Padding.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Normalize/Passes.h"
 

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace ckopt;
+using namespace ckopt::test;
 
 static PtxModule
 ptxOf(const std::string &text, unsigned sm,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Device/AttentionTile.h"
 #include "Emit/MathFunctions.h"
+#include "Kinds/GeneratedKernel.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;

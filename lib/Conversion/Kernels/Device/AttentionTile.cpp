@@ -6,6 +6,7 @@
 #include "Device/AttentionTile.h"
 #include "Emit/MathFunctions.h"
 #include "Emit/Philox.h"
+#include "Kinds/GeneratedKernel.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 #include <cmath>

@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <optional>
 
+using namespace ckopt;
 using namespace ckopt::codegen;
 
 namespace {
