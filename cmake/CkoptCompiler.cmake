@@ -42,6 +42,15 @@ if(CMAKE_CXX_FLAGS_RELEASE MATCHES "^-O3( -DNDEBUG| )?$") # CMake's default
   string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 endif()
 
+# A unity file takes up to 2.5 GB to compile: where memory is short, fewer are
+# compiled at a time than there are cores.
+if(CMAKE_GENERATOR MATCHES "Ninja" AND NOT DEFINED CMAKE_JOB_POOL_COMPILE)
+  cmake_host_system_information(RESULT mebibytes QUERY TOTAL_PHYSICAL_MEMORY)
+  math(EXPR jobs "1 + ${mebibytes} / 2500")
+  set_property(GLOBAL APPEND PROPERTY JOB_POOLS ckopt_compile=${jobs})
+  set(CMAKE_JOB_POOL_COMPILE ckopt_compile)
+endif()
+
 if(CKOPT_SANITIZERS)
   add_compile_options(-fsanitize=${CKOPT_SANITIZERS} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CKOPT_SANITIZERS})

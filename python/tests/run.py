@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Builds the Python package on a build tree and runs its tests.
 
-run.py --build=DIR --source=DIR [--venv=DIR] [pytest arguments]
+run.py --build=DIR --source=DIR [--venv=DIR] [--from-scratch] [pytest arguments]
+
+--from-scratch: pip builds all of ckopt, as `pip install .` does.
 
 A virtual environment in DIR/python-venv gets the package by pip, with what it
 needs from PyPI; torch, onnx, numpy of the Python that runs this are seen in it.
@@ -74,13 +76,16 @@ def main():
     parser.add_argument("--build", required=True)
     parser.add_argument("--source", required=True)
     parser.add_argument("--venv")
+    parser.add_argument("--from-scratch", action="store_true")
     options, arguments = parser.parse_known_args()
     if sys.version_info < (3, 11):
         skip(f"Python 3.11 is needed, this is {sys.version.split()[0]}")
     python = prepare(options.venv or os.path.join(options.build, "python-venv"))
+    settings = [] if options.from_scratch else [
+        f"--config-settings=cmake.define.Ckopt_DIR={options.build}"]
     subprocess.run([python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps",
                     "--force-reinstall", "--disable-pip-version-check", options.source,
-                    f"--config-settings=cmake.define.Ckopt_DIR={options.build}"], check=True)
+                    *settings], check=True)
     tests = os.path.join(options.source, "python", "tests")
     # Away from the sources, so that what is installed is what is tested.
     sys.exit(subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", tests,

@@ -16,7 +16,7 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR}
-    -DCKOPT_SANITIZERS=address -DCKOPT_UNITY=ON -DCMAKE_BUILD_TYPE=Debug
+    -DCKOPT_SANITIZERS=address -DCMAKE_BUILD_TYPE=Debug
     -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_COMPILER=${CC})
 run(${CMAKE_COMMAND} --build ${BUILD} --parallel 2 --target PhaseEquivalenceTest)
 # LLVM's headers poison arena memory that its library, which is not
