@@ -174,7 +174,7 @@ std::string ckopt::planner::fuzzPlanner(const uint8_t *data, size_t size) {
   options.timeLimitSeconds = 0;
   options.threads = 1;
   Result result = solve(graph, options);
-  if (result.status == Status::Error)
+  if (result.status() == Status::Error)
     return "planning failed: " + result.message;
   if (!result.hasPlan() &&
       result.plan.provenMinimum > result.plan.minimumBudget)
@@ -199,7 +199,7 @@ std::string ckopt::planner::fuzzPlanner(const uint8_t *data, size_t size) {
       return "the bound on cost is above the optimum";
     if (printReport(graph, result, {}).empty())
       return "there is no report";
-  } else if (result.status == Status::Infeasible && best >= 0 &&
+  } else if (result.status() == Status::Infeasible && best >= 0 &&
              !options.pack) {
     return "a feasible budget is called infeasible";
   }

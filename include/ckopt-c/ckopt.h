@@ -236,6 +236,16 @@ CKOPT_API ckopt_status ckopt_check_plan(const char *graph, size_t graph_bytes,
                                         int64_t budget);
 CKOPT_API void ckopt_plan_destroy(ckopt_plan *plan);
 
+/* What plans must do so that bound_bytes speaks of them; without any of these,
+ * all plans. bound_cost and `optimal` hold for every order and any
+ * recomputation, so only the third and the fourth restrict them. */
+enum {
+  CKOPT_PLAN_FIXED_ORDER = 1, /* keep the program order */
+  CKOPT_PLAN_ORDER_ONLY = 2, /* recompute nothing (that rules do not ask for) */
+  CKOPT_PLAN_POLICY = 4,     /* obey the rules that were given */
+  CKOPT_PLAN_CALLEE_PLANS = 8, /* leave functions that are called their plans */
+  CKOPT_PLAN_COUNTED_BYTES = 16 /* leave out bytes that nobody can count */
+};
 /* The figures of a plan; those that are not known are 0. */
 typedef struct ckopt_plan_figures {
   size_t size;             /* sizeof(ckopt_plan_figures) */
@@ -244,19 +254,19 @@ typedef struct ckopt_plan_figures {
   int64_t load_bytes;      /* the largest sum of live bytes */
   int64_t budget_bytes;    /* 0: none */
   int64_t full_bytes;      /* without recomputation, in program order */
-  int64_t bound_bytes;     /* proven: no plan needs less */
+  int64_t bound_bytes;     /* proven: no plan of restricted_to needs less */
   int64_t parameter_bytes; /* of a step, as the next three */
   int64_t optimizer_bytes;
-  int64_t state_bytes; /* running statistics, constants */
-  int64_t data_bytes;  /* inputs, targets, scalars */
-  int64_t steps;       /* kernel calls, or runs of a graph's nodes */
-  int64_t recomputed;  /* of them, those that repeat one */
-  double cost;         /* seconds of a step (predicted); a graph's unit */
-  double full_cost;    /* without recomputation */
-  double bound_cost;   /* proven: no plan for the budget costs less */
-  double seconds;      /* that planning took, of a step */
-  int32_t optimal;     /* the plan is proven to be a cheapest one */
-  int32_t reserved;
+  int64_t state_bytes;   /* running statistics, constants */
+  int64_t data_bytes;    /* inputs, targets, scalars */
+  int64_t steps;         /* kernel calls, or runs of a graph's nodes */
+  int64_t recomputed;    /* of them, those that repeat one */
+  double cost;           /* seconds of a step (predicted); a graph's unit */
+  double full_cost;      /* without recomputation */
+  double bound_cost;     /* proven: no plan for the budget costs less */
+  double seconds;        /* that planning took, of a step */
+  int32_t optimal;       /* the plan is proven to be a cheapest one */
+  int32_t restricted_to; /* CKOPT_PLAN_...: which plans the proofs speak of */
 } ckopt_plan_figures;
 /* Fills the struct, whose `size` is set. */
 CKOPT_API ckopt_status ckopt_plan_get_figures(const ckopt_plan *plan,

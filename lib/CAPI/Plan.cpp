@@ -31,6 +31,16 @@ static std::vector<int64_t> stepsInFile(const planner::Graph &graph,
   return result;
 }
 
+static int32_t restrictionBits(const planner::Scope &scope) {
+  int32_t bits = 0;
+  for (int r = 0; r < planner::Scope::numRestrictions; ++r)
+    if (scope.has(planner::Restriction(r)))
+      bits |= 1 << r;
+  return bits;
+}
+static_assert(CKOPT_PLAN_COUNTED_BYTES ==
+              1 << int(planner::Restriction::CountedBytes));
+
 static ckopt_plan_figures stepFigures(const PlanSummary &summary) {
   const RematFigures &plan = summary.figures;
   ckopt_plan_figures figures = {};
@@ -49,7 +59,8 @@ static ckopt_plan_figures stepFigures(const PlanSummary &summary) {
   figures.full_cost = plan.baseSeconds;
   figures.bound_cost = plan.lowerBound;
   figures.seconds = summary.planSeconds;
-  figures.optimal = plan.status == "optimal";
+  figures.optimal = plan.status == planner::Status::Optimal;
+  figures.restricted_to = restrictionBits(plan.scope);
   return figures;
 }
 
@@ -118,7 +129,8 @@ static ckopt_plan_figures graphFigures(const planner::Result &result,
   figures.cost = plan.cost;
   figures.full_cost = report.before.cost;
   figures.bound_cost = plan.lowerBound;
-  figures.optimal = result.status == planner::Status::Optimal;
+  figures.optimal = plan.status == planner::Status::Optimal;
+  figures.restricted_to = restrictionBits(plan.scope);
   return figures;
 }
 
@@ -128,15 +140,17 @@ static std::string graphTable(const ckopt_plan_figures &figures,
   TextTable table;
   table.addColumn("plan");
   table.addColumn("", TextTable::Right);
-  auto row = [&](const char *name, const std::string &text) {
+  auto row = [&](const std::string &name, const std::string &text) {
     table.addRow({name, text});
   };
+  const planner::Scope &scope = result.plan.scope;
   row("steps, of them recomputed", std::to_string(figures.steps) + ", " +
                                        std::to_string(figures.recomputed));
   row("cost", formatNumber(figures.cost));
   row("cost without recomputation", formatNumber(figures.full_cost));
   if (figures.bound_cost > 0)
-    row("no plan costs less than (proven)", formatNumber(figures.bound_cost));
+    row("no plan" + scope.ofCost().words() + " costs less than (proven)",
+        formatNumber(figures.bound_cost));
   row("load (largest sum of live bytes)", groupDigits(figures.load_bytes));
   if (result.plan.arena)
     row("arena", groupDigits(figures.peak_bytes));
@@ -144,9 +158,10 @@ static std::string graphTable(const ckopt_plan_figures &figures,
   if (figures.budget_bytes)
     row("budget", groupDigits(figures.budget_bytes));
   if (figures.bound_bytes)
-    row("no plan can need less than (proven)",
+    row("no plan" + scope.words() + " can need less than (proven)",
         groupDigits(figures.bound_bytes));
-  row("plan", result.plan.status + ", by " + result.strategy);
+  row("plan", std::string(planner::statusName(result.status())) + ", by " +
+                  result.strategy);
   std::string text;
   llvm::raw_string_ostream stream(text);
   table.print(stream);

@@ -11,6 +11,7 @@
 #include "Commands.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Pareto.h"
+#include "ckopt/Planner/Request.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
@@ -29,8 +30,7 @@ static llvm::Error writeCurve(const DriverOptions &options,
       graph, request, options.paretoPoints,
       step.constrained ? &*step.constrained : nullptr, step.clock.get());
   if (curve.points.empty())
-    return makeError(curve.error.internalError ? ExitInternal : ExitNoPlanFound,
-                     curve.error.message);
+    return planner::planError(curve.error);
   planner::printCurve(options.output == "-" && !options.quiet ? llvm::errs()
                                                               : options.out(),
                       graph, curve);

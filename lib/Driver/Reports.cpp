@@ -22,6 +22,12 @@ static std::string gapText(const RematFigures &plan) {
   return formatPercent(std::max(0.0, plan.seconds / plan.lowerBound - 1), 2);
 }
 
+/// Names the plans that bounds on time speak of.
+static std::string possiblePlan(const RematFigures &plan) {
+  std::string words = plan.scope.ofCost().words();
+  return words.empty() ? "possible plan" : "plan" + words;
+}
+
 /// Returns the share of each class in the arithmetic of products, by name.
 static std::map<std::string, double> productShares(const PlanSummary &summary) {
   std::map<std::string, double> shares;
@@ -47,7 +53,7 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   memory.addColumn("memory");
   memory.addColumn("bytes", TextTable::Right);
   memory.addColumn("", TextTable::Right);
-  auto row = [&](const char *name, int64_t bytes) {
+  auto row = [&](const std::string &name, int64_t bytes) {
     memory.addRow({name, groupDigits(bytes), formatBytes(bytes)});
   };
   row("parameters", summary.parameterBytes);
@@ -64,7 +70,8 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   if (plan.budget)
     row("budget", plan.budget);
   if (plan.memoryBound)
-    row("no plan can need less than (proven)", plan.memoryBound);
+    row("no plan" + plan.scope.words() + " can need less than (proven)",
+        plan.memoryBound);
   memory.print(os);
   os << "\n";
   TextTable time;
@@ -90,13 +97,9 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
     time.addRow(
         {"predicted overhead of recomputation",
          formatPercent(std::max(0.0, plan.seconds / plan.baseSeconds - 1), 2)});
-  time.addRow({plan.policy
-                   ? "at most above the fastest plan that follows the policy "
-                     "(proven)"
-                   : "at most above the fastest possible plan (proven)",
+  time.addRow({"at most above the fastest " + possiblePlan(plan) + " (proven)",
                gapText(plan)});
-  if (!plan.status.empty())
-    time.addRow({"plan", plan.status});
+  time.addRow({"plan", planner::statusName(plan.status)});
   if (plan.regions)
     time.addRow({"checkpointed regions", std::to_string(plan.regions)});
   if (plan.autoArena) {

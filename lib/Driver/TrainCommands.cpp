@@ -331,10 +331,12 @@ trainAtBudgets(DriverOptions &options, llvm::ArrayRef<MemoryBudget> budgets) {
 /// The row of a budget that nothing fits.
 static std::vector<std::string> refusedRow(const MemoryBudget &budget,
                                            const RematFigures &plan) {
-  return {
-      budget.describe(), groupDigits(plan.budget),
-      std::string(plan.status == "infeasible" ? "nothing fits" : "none found") +
-          ", smallest " + groupDigits(plan.smallestFound)};
+  std::string words = plan.scope.words();
+  std::string none = plan.status != planner::Status::Infeasible ? "none found"
+                     : words.empty() ? "nothing fits"
+                                     : "no plan" + words + " fits";
+  return {budget.describe(), groupDigits(plan.budget),
+          none + ", smallest " + groupDigits(plan.smallestFound)};
 }
 
 llvm::Error ckopt::runCompare(DriverOptions &options) {
@@ -393,7 +395,8 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
   table.print(options.out());
   options.out()
       << "bound: the plan's predicted time is at most so far above the "
-         "fastest possible one for its budget (proven)\n";
+         "fastest possible one"
+      << basePlan.scope.ofCost().words() << " for its budget (proven)\n";
   if (!options.timeline.empty() || !options.trace.empty()) {
     Timeline timeline;
     timeline.title = options.compile.model;

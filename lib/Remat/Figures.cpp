@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Figures.h"
 #include "Planning.h"
+#include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/MemoryNeed.h"
 #include "ckopt/Planner/Report.h"
 #include "ckopt/Support/Report.h"
@@ -26,6 +27,7 @@ static constexpr size_t mostValues = 64;
 template <typename Figures, typename Visit>
 static void forEachField(Figures &f, Visit &&visit) {
   visit("status", f.status);
+  visit("restricted_to", f.scope);
   visit("strategy", f.strategy);
   visit("cost_model", f.costModel);
   visit("message", f.message);
@@ -63,6 +65,16 @@ struct FieldWriter {
     if (!text.empty())
       list.set(name, builder.getStringAttr(text));
   }
+  void operator()(StringRef name, planner::Status status) {
+    list.set(name, builder.getStringAttr(planner::statusName(status)));
+  }
+  void operator()(StringRef name, planner::Scope scope) {
+    SmallVector<Attribute> names;
+    for (const std::string &each : scope.names())
+      names.push_back(builder.getStringAttr(each));
+    if (!names.empty())
+      list.set(name, builder.getArrayAttr(names));
+  }
   void operator()(StringRef name, int64_t number) {
     // These fields are written even if they are zero.
     if (number || name == "recomputed" || name == "load" || name == "arena" ||
@@ -85,6 +97,15 @@ struct FieldReader {
   void operator()(StringRef name, std::string &text) const {
     if (auto found = attr.getAs<StringAttr>(name))
       text = found.str();
+  }
+  void operator()(StringRef name, planner::Status &status) const {
+    if (auto found = attr.getAs<StringAttr>(name))
+      status = planner::parseStatus(found.getValue()).value_or(status);
+  }
+  void operator()(StringRef name, planner::Scope &scope) const {
+    if (auto found = attr.getAs<ArrayAttr>(name))
+      for (auto each : found.getAsRange<StringAttr>())
+        scope.add(std::string_view(each.getValue()));
   }
   void operator()(StringRef name, int64_t &number) const {
     if (auto found = attr.getAs<IntegerAttr>(name))
@@ -144,7 +165,6 @@ static void explainFailure(const RematPlan &plan, RematFigures &figures) {
   const planner::Graph &graph = plan.problem.graph;
   const planner::Result &result = plan.result;
   int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
-  figures.status = isProvenInfeasible(plan) ? "infeasible" : "unknown";
   figures.message = describeNoPlan(graph.name, plan);
   if (result.plan.minimumBudget > 0)
     figures.smallestFound = result.plan.minimumBudget + reserved;
@@ -167,6 +187,7 @@ RematFigures ckopt::getFigures(const RematPlan &plan) {
   RematFigures figures;
   figures.function = plan.problem.graph.name;
   figures.status = found.status;
+  figures.scope = found.scope;
   figures.strategy = plan.result.strategy;
   figures.costModel = plan.problem.costs.describe();
   if (plan.budgetBytes != std::numeric_limits<int64_t>::max())
@@ -208,9 +229,8 @@ void RematFigures::noteTime(const planner::StepTime &time) {
   exposed = time.exposed;
   seconds = time.seconds();
   lowerBound = std::min(kernelBound, seconds);
-  if (seconds > lowerBound * (1 + 1e-6) &&
-      (status == "optimal" || status == "order_optimal"))
-    status = "feasible";
+  if (seconds > lowerBound * (1 + 1e-6) && planner::isPlan(status))
+    status = planner::Status::Feasible;
 }
 
 void ckopt::writeFigures(llvm::json::OStream &json, const RematFigures &f) {
@@ -225,7 +245,8 @@ void ckopt::writeFigures(llvm::json::OStream &json, const RematFigures &f) {
     });
   };
   json.attribute("name", jsonString(f.function));
-  json.attribute("status", jsonString(f.status));
+  json.attribute("status", planner::statusName(f.status));
+  planner::writeScope(json, f.scope);
   json.attribute("budget_bytes", f.budget > 0 ? llvm::json::Value(f.budget)
                                               : llvm::json::Value(nullptr));
   json.attribute("full_arena_bytes", f.fullArena);

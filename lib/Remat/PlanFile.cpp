@@ -55,9 +55,23 @@ static std::string graphHash(const planner::Graph &graph) {
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true);
 }
 
+/// Returns the budget in bytes of the planning problem, which has neither other
+/// functions' arguments nor arenas that end within a unit of alignment; 0:
+/// none.
+static int64_t budgetOfProblem(const RematPlan &plan) {
+  if (plan.budgetBytes == unlimited)
+    return 0;
+  int64_t bytes =
+      plan.budgetBytes - (plan.fixedBytes - plan.problem.argumentBytes);
+  if (plan.result.hasPlan())
+    bytes =
+        std::max(bytes, plan.problem.argumentBytes + plan.result.plan.arena);
+  return std::max<int64_t>(bytes, 1);
+}
+
 std::string ckopt::printStoredPlan(const RematPlan &plan) {
   const planner::Graph &graph = plan.problem.graph;
-  int64_t budget = plan.budgetBytes == unlimited ? 0 : plan.budgetBytes;
+  int64_t budget = budgetOfProblem(plan);
   // The file is the planner's own text with members added.
   llvm::json::Value file = llvm::cantFail(
       llvm::json::parse(planner::printPlan(graph, plan.result, budget)));
@@ -197,6 +211,8 @@ static LogicalResult takeSteps(FunctionOpInterface function,
   auto wrong = [&]() { return emitPlanError(function, file); };
   if (std::string other = differs(file, graph); !other.empty())
     return wrong() << other;
+  // Nothing stays of the baseline's answer: it may be restricted otherwise.
+  plan.result = planner::Result();
   planner::Plan &found = plan.result.plan;
   found.steps = file.plan.steps;
   if (std::string error = planner::verifySteps(graph, found); !error.empty())
@@ -204,8 +220,8 @@ static LogicalResult takeSteps(FunctionOpInterface function,
   planner::Simulation simulation = planner::simulate(graph, found.steps);
   found.cost = simulation.cost;
   found.peak = simulation.peak;
-  found.status = "feasible";
-  found.lowerBound = planner::costBound(graph, 0);
+  found.status = planner::Status::Feasible;
+  found.lowerBound = found.orderLowerBound = planner::costBound(graph, 0);
   found.provenMinimum = planner::memoryBound(graph);
   found.arena = file.plan.arena;
   found.offsets = file.plan.offsets;
@@ -217,7 +233,6 @@ static LogicalResult takeSteps(FunctionOpInterface function,
   }
   if (std::string error = planner::verify(graph, found, 0); !error.empty())
     return wrong() << "internal error: " << error;
-  plan.result.status = planner::Status::Feasible;
   plan.result.strategy = "file";
   return success();
 }
@@ -244,7 +259,7 @@ FailureOr<RematPlan> ckopt::planFromFile(FunctionOpInterface function,
     plan->budgetBytes =
         options.budget.resolve(plan->fullArena, plan->fixedBytes);
   else if (file.budget > 0)
-    plan->budgetBytes = file.budget;
+    plan->budgetBytes = file.budget + options.reservedBytes;
   if (plan->arena > plan->budgetBytes)
     return emitPlanError(function, file)
            << "it takes " << formatBytesExact(plan->arena) << "; the budget "

@@ -39,7 +39,7 @@ planner::Options ckopt::plannerOptions(const RematOptions &options) {
 
 LogicalResult ckopt::checkResult(FunctionOpInterface function,
                                  const planner::Result &result) {
-  if (result.status != planner::Status::Error)
+  if (result.status() != planner::Status::Error)
     return success();
   return emitError(function.getLoc())
          << (result.internalError ? "internal error: " : "")
@@ -82,12 +82,18 @@ void ckopt::boundArena(RematPlan &plan) {
     bound = std::max(std::min(units, fixed), units - most);
   };
   lower(plan.memoryBound, plan.fixedBytes);
-  lower(plan.result.plan.provenMinimum, plan.problem.argumentBytes);
+  planner::Plan &found = plan.result.plan;
+  lower(found.provenMinimum, plan.problem.argumentBytes);
+  int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
+  if (found.status == planner::Status::Infeasible &&
+      found.provenMinimum + reserved <= plan.budgetBytes)
+    found.status = planner::Status::Unknown;
 }
 
-FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
-                                      const RematOptions &options,
-                                      CostModel &costs) {
+/// Plans a function in the way that the options and its attributes ask for.
+static FailureOr<RematPlan> planAsAsked(FunctionOpInterface function,
+                                        const RematOptions &options,
+                                        CostModel &costs) {
   if (options.plan && isPlanFor(function, *options.plan))
     return planFromFile(function, options, costs);
   if (hasPolicy(function, options))
@@ -104,6 +110,15 @@ FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
   if (failed(planWithin(function, options.budget, request, plan)))
     return failure();
   warnIfCut(function, plan);
+  return plan;
+}
+
+FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
+                                      const RematOptions &options,
+                                      CostModel &costs) {
+  FailureOr<RematPlan> plan = planAsAsked(function, options, costs);
+  if (succeeded(plan) && !plan->problem.uncounted.empty())
+    plan->result.plan.scope.add(planner::Restriction::CountedBytes);
   return plan;
 }
 
@@ -231,8 +246,8 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
   if (plan.result.hasPlan() && plan.budgetBytes <= reserved &&
       total(plan.result.plan) > plan.budgetBytes) {
     planner::Plan &found = plan.result.plan;
-    plan.result.status = planner::Status::Infeasible;
-    found.status = "infeasible";
+    found.status = planner::Status::Infeasible;
+    found.proof = planner::Proof::Derived;
     found.minimumBudget = total(found) - reserved;
     found.provenMinimum =
         std::max(found.provenMinimum, plan.problem.argumentBytes);
@@ -274,20 +289,16 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
   return success();
 }
 
-bool ckopt::isProvenInfeasible(const RematPlan &plan) {
-  int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
-  return plan.result.status == planner::Status::Infeasible &&
-         plan.result.plan.provenMinimum + reserved > plan.budgetBytes;
-}
-
 std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   const planner::Result &result = plan.result;
   std::string text;
   llvm::raw_string_ostream os(text);
   int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
-  os << "no plan of @" << name << " fits the budget of "
+  std::string words = result.plan.scope.words();
+  bool isProven = result.status() == planner::Status::Infeasible;
+  os << "no plan of @" << name << words << " fits the budget of "
      << formatBytesExact(plan.budgetBytes);
-  if (!isProvenInfeasible(plan))
+  if (!isProven)
     os << " (none was found; it is not proven that there is none)";
   if (result.plan.minimumBudget > 0)
     os << "; the smallest budget found feasible is "
@@ -295,7 +306,7 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
        << (isBelowBound(plan) ? " (a short search; the budget 'min' asks for "
                                 "a long one)"
                               : "");
-  os << "; no plan needs less than "
+  os << "; no plan" << words << " needs less than "
      << formatBytesExact(result.plan.provenMinimum + reserved) << " (proven)";
   os << "; arguments alone take " << formatBytesExact(plan.fixedBytes);
   if (plan.policy.compared && plan.policy.autoFits)
@@ -325,8 +336,9 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
 void ckopt::emitNoPlan(FunctionOpInterface function, const RematPlan &plan) {
   InFlightDiagnostic error = emitError(function.getLoc());
   error << describeNoPlan(function.getName(), plan);
-  setExitCode(error,
-              isProvenInfeasible(plan) ? ExitInfeasible : ExitNoPlanFound);
+  setExitCode(error, plan.result.status() == planner::Status::Infeasible
+                         ? ExitInfeasible
+                         : ExitNoPlanFound);
 }
 
 void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {

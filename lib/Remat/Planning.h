@@ -54,15 +54,13 @@ inline int64_t clockBudget(const RematPlan &plan) {
 /// Asks the plan's clock, if it has one, what the plan takes.
 void timePlan(RematPlan &plan);
 
-/// Returns whether it is proven that no plan fits the budget.
-bool isProvenInfeasible(const RematPlan &plan);
-
 /// Returns the end of the last byte in use: the arena without the padding after
 /// its topmost buffer.
 int64_t lastByte(const planner::Graph &graph, const planner::Plan &found);
 
 /// Adjusts the proven bounds to the arena: it ends with its last used byte,
-/// while the planner counts whole units of alignment.
+/// while the planner counts whole units of alignment. What these no longer
+/// prove infeasible is unknown.
 void boundArena(RematPlan &plan);
 
 /// Returns whether the options, or attributes of the function, ask to keep or

@@ -100,7 +100,7 @@ void PolicyPlanner::search() {
     if (request.budget <= 0)
       break;
   }
-  plan.result.status = planner::Status::Unknown;
+  plan.result.plan.status = planner::Status::Unknown;
   plan.result.plan.steps.clear();
 }
 
@@ -181,7 +181,7 @@ LogicalResult PolicyComparison::compareBudget() {
   // A quick search that found nothing proves nothing, so it is not reported.
   policy.compared = options.compare == Comparison::On ||
                     plain.result.hasPlan() ||
-                    plain.result.status == planner::Status::Infeasible;
+                    plain.result.status() == planner::Status::Infeasible;
   policy.autoFits = plain.result.hasPlan();
   policy.autoCost = plain.seconds();
   policy.autoArena = plain.arena;

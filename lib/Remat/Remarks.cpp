@@ -14,6 +14,7 @@
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <limits>
 #include <mutex>
@@ -93,7 +94,8 @@ static void emitSummary(FunctionOpInterface function, const RematPlan &plan) {
           function.getName()));
   if (!out)
     return;
-  out << remark::metric("Status", figures.status)
+  out << remark::metric("Status", planner::statusName(figures.status))
+      << remark::metric("RestrictedTo", llvm::join(figures.scope.names(), ", "))
       << remark::metric("Nodes", int64_t(plan.problem.ops.size()))
       << remark::metric("Steps", figures.steps)
       << remark::metric("Recomputed", figures.recomputed)

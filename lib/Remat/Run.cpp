@@ -148,6 +148,8 @@ LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
   if (failed(plan))
     return failure();
   plans[i] = std::move(*plan);
+  if (!calls[i].empty())
+    plans[i].result.plan.scope.add(planner::Restriction::CalleePlans);
   isLeast[i] = budget.kind == Kind::Minimum;
   if (!plans[i].result.hasPlan())
     return success();

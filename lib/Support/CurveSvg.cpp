@@ -117,8 +117,9 @@ void CurveWriter::write() {
   double wall = std::clamp(x(double(curve.provenMinimum)), left, right);
   if (wall > left) {
     rect(left, top, wall - left, bottom - top, fill("#f3e3e3"),
-         "proven: no plan fits below " + formatBytesExact(curve.provenMinimum));
-    text(wall - 6, top + 16, "no plan (proven)",
+         "proven: no plan" + curve.plans + " fits below " +
+             formatBytesExact(curve.provenMinimum));
+    text(wall - 6, top + 16, "no plan" + curve.plans + " (proven)",
          fill(limit, " font-size=\"11\" text-anchor=\"end\""));
   }
   axes();

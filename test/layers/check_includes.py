@@ -109,11 +109,11 @@ ROOMS = {
     "Formats": (
         ["Check", "Model", "Structure", "Packing", "Bounds", "Construct", "Portfolio", "Policy"],
         [],
-        ["GraphJson", "Pareto", "Report", "Request", "SearchFlags"],
+        ["GraphJson", "Pareto", "PlanCheck", "Report", "Request", "SearchFlags"],
     ),
 }
 # What a problem and a plan are: every folder speaks of them.
-VOCABULARY = ["Graph", "Plan", "Certificate"]
+VOCABULARY = ["Graph", "Plan", "Answer", "Certificate"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 SOURCES = (".h", ".cpp", ".c", ".inc", ".def")

@@ -94,8 +94,8 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
        << describeProof(plan) << "\n";
   os << "recomputed      " << plan.steps.size() - graph.nodes.size()
      << " steps, " << percent(plan.cost) << " more cost (" << bounds() << ")\n"
-     << "strategy        " << result.strategy
-     << (plan.status.empty() ? "" : ", ") << plan.status << "\n";
+     << "strategy        " << result.strategy << ", " << statusName(plan.status)
+     << "\n";
   BlockCounts blocks = countBlocks(graph);
   if (blocks.copies > 0)
     os << "blocks          " << blocks.copies << " are copies of "
@@ -124,6 +124,9 @@ void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
     os << llvm::format(" (%.1f %% below the smallest found)",
                        100 - 100.0 * double(plan.provenMinimum) /
                                  double(plan.minimumBudget));
+  std::string words = plan.scope.words();
+  if (plan.provenMinimum > 0 && !words.empty())
+    os << " (no plan" << words << " needs less)";
   os << "\n";
   if (options.planSeconds >= 0)
     os << "seconds         " << llvm::format("%.2f", options.planSeconds)

@@ -7,11 +7,11 @@
 // docs/planner.md describes modes and files; exit codes: Base/ExitCodes.h.
 //
 //===----------------------------------------------------------------------===//
-#include "Check.h"
 #include "Output.h"
 
 #include "ckopt/Base/Version.h"
 #include "ckopt/Planner/Packing.h"
+#include "ckopt/Planner/PlanCheck.h"
 #include "ckopt/Planner/Request.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
@@ -133,8 +133,6 @@ llvm::Expected<int> runCheck(const CommandLine &line, const Graph &graph,
   Result result;
   result.plan = std::move(file->plan);
   result.strategy = "given";
-  result.status =
-      result.plan.steps.empty() ? Status::Infeasible : Status::Feasible;
   ReportOptions options;
   options.budget = budget;
   printSummary(line.log(), graph, result, options, baseline);
@@ -179,7 +177,7 @@ llvm::Expected<int> runPlan(const CommandLine &line, const Graph &graph,
   Result result = planRequest(graph, request);
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
-  if (result.status == Status::Error)
+  if (result.status() == Status::Error)
     return planError(result);
   ReportOptions options;
   options.budget = result.budget;

@@ -102,7 +102,7 @@ TEST(Remat, InfeasibleLeavesTheFunction) {
   auto none = planRemat(function, options, costs);
   ASSERT_TRUE(succeeded(none));
   EXPECT_FALSE(none->result.hasPlan());
-  EXPECT_EQ(none->result.status, planner::Status::Infeasible);
+  EXPECT_EQ(none->result.status(), planner::Status::Infeasible);
   EXPECT_GE(none->result.plan.minimumBudget, least->memoryBound);
   EXPECT_FALSE(function->hasAttr("ckopt.plan"));
 }

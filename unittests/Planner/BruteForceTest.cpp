@@ -166,18 +166,18 @@ struct Counts {
 
 void checkAnswer(const Graph &graph, int64_t budget, bool fixed, double truth,
                  const Result &result, Counts &counts) {
-  ASSERT_NE(result.status, Status::Error) << result.message;
+  ASSERT_NE(result.status(), Status::Error) << result.message;
   if (truth < 0) {
     ++counts.infeasible;
-    ASSERT_EQ(result.status, Status::Infeasible) << result.message;
+    ASSERT_EQ(result.status(), Status::Infeasible) << result.message;
     return;
   }
   ASSERT_TRUE(result.hasPlan()) << result.message;
   ASSERT_EQ(verify(graph, result.plan, budget), "");
   ASSERT_NEAR(result.plan.cost, truth, 1e-9);
-  ASSERT_TRUE(result.status == Status::Optimal ||
-              (fixed && result.plan.status == "order_optimal"))
-      << result.plan.status;
+  ASSERT_TRUE(result.status() == Status::Optimal ||
+              (fixed && result.status() == Status::OrderOptimal))
+      << statusName(result.status());
   ++counts.optimal;
   counts.costly += truth > baseCost(graph);
 }

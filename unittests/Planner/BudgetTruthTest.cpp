@@ -47,8 +47,8 @@ Answer ask(const Graph &graph, int64_t budget, int64_t smallestKnown) {
     EXPECT_LE(result.plan.provenMinimum, budget);
     return Answer::Plan;
   }
-  EXPECT_NE(result.status, Status::Error) << result.message;
-  if (result.status != Status::Infeasible)
+  EXPECT_NE(result.status(), Status::Error) << result.message;
+  if (result.status() != Status::Infeasible)
     return Answer::Open;
   EXPECT_GT(result.plan.provenMinimum, budget);
   EXPECT_LT(budget, smallestKnown) << "proven impossible, and yet known";
@@ -121,12 +121,12 @@ void drawPairs(const Graph &graph, uint64_t seed, int budgets, Tally &tally) {
       ASSERT_EQ(verify(graph, result.plan, options.budget), "");
       ASSERT_GE(options.budget, proven);
       ++tally.plans;
-    } else if (result.status == Status::Infeasible) {
+    } else if (result.status() == Status::Infeasible) {
       ASSERT_LT(options.budget, found) << result.message;
       ASSERT_GT(result.plan.provenMinimum, options.budget);
       ++tally.impossible;
     } else {
-      ASSERT_EQ(result.status, Status::Unknown) << result.message;
+      ASSERT_EQ(result.status(), Status::Unknown) << result.message;
       ASSERT_TRUE(between) << result.message;
       ++tally.open;
     }

@@ -45,8 +45,8 @@ TEST(FrontDoor, AnswersInLittleTime) {
     EXPECT_TRUE(result.plan.certificates.empty());
     options.budget = programPeak(graph) / 2;
     result = solve(graph, options);
-    ASSERT_NE(result.status, Status::Error) << result.message;
-    ASSERT_NE(result.status, Status::Infeasible) << result.message;
+    ASSERT_NE(result.status(), Status::Error) << result.message;
+    ASSERT_NE(result.status(), Status::Infeasible) << result.message;
     EXPECT_LE(result.plan.provenMinimum, options.budget);
     EXPECT_LE(result.plan.lowerBound, baseCost(graph));
     // However busy the machine is, there is a first plan.
@@ -54,7 +54,7 @@ TEST(FrontDoor, AnswersInLittleTime) {
     EXPECT_TRUE(solve(graph, options).hasPlan());
     options.budget = 1; // Less than a node needs is seen without a search.
     result = solve(graph, options);
-    EXPECT_EQ(result.status, Status::Infeasible);
+    EXPECT_EQ(result.status(), Status::Infeasible);
   }
 }
 

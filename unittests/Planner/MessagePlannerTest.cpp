@@ -83,7 +83,7 @@ TEST(MessagePlanner, GathersAgainWhatKernelsHide) {
   // The plan's own cost still counts messages, and so do its bounds.
   EXPECT_EQ(best.result.plan.cost, 46);
   EXPECT_EQ(best.result.plan.lowerBound, first.plan.lowerBound);
-  EXPECT_EQ(best.result.plan.status, "feasible");
+  EXPECT_EQ(best.result.plan.status, Status::Feasible);
   EXPECT_EQ(verify(two.graph, best.result.plan, two.options().budget), "");
 }
 

@@ -54,7 +54,7 @@ TEST(Planner, EveryStrategyGivesValidPlans) {
           options.workLimit = runsLongTests() ? 0 : 1000000; // 0.05 s
           options.fixedOrder = seed % 4 < 2;
           Result result = solve(graph, options);
-          ASSERT_NE(result.status, Status::Error)
+          ASSERT_NE(result.status(), Status::Error)
               << result.message << " seed " << seed << " " << strategy;
           if (!result.hasPlan()) {
             EXPECT_TRUE(result.plan.steps.empty());
@@ -112,7 +112,7 @@ TEST(Planner, MoreBytesNeverCostMore) {
 TEST(Planner, UnconstrainedRecomputesNothing) {
   Graph graph = chain(20);
   Result result = solve(graph, optionsFor(0));
-  EXPECT_EQ(result.status, Status::Optimal);
+  EXPECT_EQ(result.status(), Status::Optimal);
   EXPECT_EQ(result.plan.steps.size(), graph.nodes.size());
   Result same = solve(graph, optionsFor(result.plan.arena));
   EXPECT_EQ(same.plan.steps, result.plan.steps);
@@ -137,7 +137,7 @@ TEST(Planner, ChainsShrinkToTheirRoot) {
 TEST(Planner, SaysWhatIsTheSmallest) {
   Graph graph = chain(10);
   Result result = solve(graph, optionsFor(150));
-  EXPECT_EQ(result.status, Status::Infeasible);
+  EXPECT_EQ(result.status(), Status::Infeasible);
   EXPECT_GT(result.plan.provenMinimum, 150);
   EXPECT_GE(result.plan.minimumBudget, result.plan.provenMinimum);
   EXPECT_NE(result.message.find(std::to_string(result.plan.minimumBudget)),

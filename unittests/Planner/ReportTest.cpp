@@ -20,12 +20,11 @@ namespace {
 
 Result given(const Graph &graph, std::vector<NodeId> steps) {
   Result result;
-  result.status = Status::Feasible;
   Simulation simulation = simulate(graph, steps);
   result.plan.cost = simulation.cost;
   result.plan.peak = simulation.peak;
   result.plan.steps = std::move(steps);
-  result.plan.status = "feasible";
+  result.plan.status = Status::Feasible;
   return result;
 }
 

@@ -77,9 +77,9 @@ TEST(Request, AnswersAndErrors) {
   Result none = planRequest(graph, request);
   EXPECT_EQ(none.budget, 1);
   EXPECT_EQ(takeErrorText(planError(none)).code, ExitInfeasible);
-  none.status = Status::Unknown;
+  none.plan.status = Status::Unknown;
   EXPECT_EQ(takeErrorText(planError(none)).code, ExitNoPlanFound);
-  none.status = Status::Error;
+  none.plan.status = Status::Error;
   EXPECT_EQ(takeErrorText(planError(none)).code, ExitInputError);
   none.internalError = true;
   EXPECT_EQ(takeErrorText(planError(none)).code, ExitInternal);
@@ -94,6 +94,7 @@ TEST(Request, StepsOfFilesAreCheckedFirst) {
                            : randomGraph(seed, 2 + int(seed % 12), true);
     std::mt19937_64 random(seed);
     PlanFile file;
+    file.plan.status = Status::Feasible;
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       file.plan.steps.push_back(NodeId(n));
     for (uint64_t edits = seed % 4; edits-- > 0;) {
@@ -127,7 +128,7 @@ TEST(Request, FilesAreHeldToTheirBudget) {
   file.budget = 1;
   EXPECT_NE(verifyFile(graph, file, 0), "");
   EXPECT_EQ(verifyFile(graph, file, programLoad(graph)), "");
-  file.plan.status = "infeasible";
+  file.plan.status = Status::Infeasible;
   EXPECT_NE(verifyFile(graph, file, 0).find("yet it has steps"),
             std::string::npos);
   file.plan.steps.clear();

@@ -68,7 +68,7 @@ TEST(Units, OfCostsDecideNothing) {
       Result result = solve(other, options);
       EXPECT_EQ(result.plan.steps, known.plan.steps) << factor;
       EXPECT_EQ(result.plan.offsets, known.plan.offsets) << factor;
-      EXPECT_EQ(result.status, known.status) << factor;
+      EXPECT_EQ(result.status(), known.status()) << factor;
       EXPECT_NEAR(result.plan.cost, known.plan.cost * factor,
                   1e-9 * result.plan.cost);
       EXPECT_EQ(minimize(other, options).plan.steps, least.plan.steps);

@@ -23,7 +23,7 @@ Plan planOf(const Graph &graph, std::vector<NodeId> steps) {
   plan.cost = simulation.cost;
   plan.peak = simulation.peak;
   packPlan(graph, plan, true);
-  plan.status = "feasible";
+  plan.status = Status::Feasible;
   return plan;
 }
 
@@ -149,7 +149,7 @@ TEST(Verifier, ChecksFigures) {
   plan.lowerBound = plan.cost + 1;
   EXPECT_TRUE(refuses(f.graph, plan, "above the cost"));
   plan = planOf(f.graph, {0, 1, 0, 2, 3});
-  plan.status = "optimal";
+  plan.status = Status::Optimal;
   plan.lowerBound = 4;
   EXPECT_TRUE(refuses(f.graph, plan, "no bound says so"));
 }

@@ -78,6 +78,9 @@ struct Graph {
   /// ascending; empty if they are the same as in memory. Files and messages use
   /// them.
   std::vector<int64_t> valueIds, nodeIds;
+  /// Set by applyPolicy(): what is proven of this graph's plans speaks, of the
+  /// given graph's, only of those that obey the policy.
+  bool obeysPolicy = false;
 
   int64_t valueFileId(ValueId v) const {
     return size_t(v) < valueIds.size() ? valueIds[v] : v;

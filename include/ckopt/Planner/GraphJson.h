@@ -11,6 +11,10 @@
 #include <optional>
 #include <string_view>
 
+namespace llvm::json {
+class OStream;
+}
+
 namespace ckopt::planner {
 
 /// Reads ckopt-graph/1. On failure returns nothing and sets `error` to the
@@ -39,6 +43,10 @@ std::optional<PlanFile> parsePlan(std::string_view text, const Graph &graph,
 
 /// Reads a plan without a graph: ids stay as they are in the file.
 std::optional<Plan> parsePlan(std::string_view text, std::string &error);
+
+/// Writes `restricted_to` into the current object, as all formats have it: the
+/// name of the restriction, a list of several, nothing for all plans.
+void writeScope(llvm::json::OStream &out, const Scope &scope);
 
 /// Writes ckopt-plan/1 for a plan (or, if the result has none, the statement
 /// that the budget is infeasible). With `budget` 0, no budget is written.

@@ -23,8 +23,8 @@ struct ParetoPoint {
   /// What the step takes, with bounds on it: with a clock the time that it
   /// tells, else the plan's cost.
   double cost = 0, lowerBound = 0, orderLowerBound = 0;
-  std::string status;           ///< as of plans, for this cost and bound
-  std::optional<StepTime> time; ///< with a clock
+  Status status = Status::Unknown; ///< as of plans, for this cost and bound
+  std::optional<StepTime> time;    ///< with a clock
 };
 
 /// Points from the smallest budget found to larger ones. Cost never rises with
@@ -33,6 +33,7 @@ struct ParetoCurve {
   int64_t programPeak = 0; ///< load of the program order, aligned bytes
   double baseCost = 0;     ///< without recomputation, without a budget
   int64_t provenMinimum = 0;
+  Scope scope; ///< as Answer::scope, of all that the curve states
   std::vector<ParetoPoint> points;
   /// If there are no points, the result that says why.
   Result error;

@@ -9,7 +9,7 @@
 #ifndef CKOPT_PLANNER_PLAN_H
 #define CKOPT_PLANNER_PLAN_H
 
-#include "ckopt/Planner/Certificate.h"
+#include "ckopt/Planner/Answer.h"
 
 namespace ckopt::planner {
 
@@ -42,7 +42,8 @@ struct PeakEntry {
   std::string name;
 };
 
-struct Plan {
+/// Steps and offsets, with what is proven of the question that they answer.
+struct Plan : Answer {
   /// Node ids in execution order; a node that appears again is recomputed. Each
   /// use reads the latest copy.
   std::vector<NodeId> steps;
@@ -60,27 +61,6 @@ struct Plan {
   std::vector<std::pair<ValueId, int64_t>> initial;
   /// Bounds on other packings of these steps.
   PackingFacts packing;
-  /// Proven lower bound on the cost of any valid plan within the budget.
-  double lowerBound = 0;
-  /// Proven lower bound over plans whose first runs follow the program order.
-  double orderLowerBound = 0;
-  /// Proofs of lowerBound and orderLowerBound, except of a bound that search
-  /// proved; checkCertificate() derives the same figures.
-  std::vector<Certificate> certificates;
-  /// "optimal", "order_optimal", "feasible" or "infeasible".
-  std::string status;
-  /// How the bound that decides the status was proven: "search" if by
-  /// exhaustion; empty if by a bound that anyone can compute again.
-  std::string proof;
-  /// The smallest budget known to be feasible, and a proven bound below it
-  /// (bytes). Set for infeasible budgets and by minimize(); otherwise the first
-  /// may be 0 (not looked for).
-  int64_t minimumBudget = 0;
-  int64_t provenMinimum = 0;
-  /// The plans that status and provenMinimum refer to: "fixed_order" (plans in
-  /// program order), "order_only" (plans without recomputation), "policy"
-  /// (plans that obey a policy); empty: all plans.
-  std::string restrictedTo;
 };
 
 } // namespace ckopt::planner

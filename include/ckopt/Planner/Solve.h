@@ -58,19 +58,9 @@ struct Options {
   double effort = 1;
 };
 
-enum class Status : uint8_t {
-  Optimal,    ///< the plan's cost equals the proven lower bound
-  Feasible,   ///< a plan within the budget
-  Infeasible, ///< proven that no plan fits
-  Unknown,    ///< no plan found, but not proven impossible
-  Error,      ///< invalid graph or options, or a defect; see message
-};
-
 struct Result {
-  Status status = Status::Error;
-  /// Valid if status is Optimal or Feasible. Otherwise `steps` is empty, but
-  /// lowerBound, minimumBudget and provenMinimum are set as far as they are
-  /// known.
+  /// Has steps if there is a plan. Otherwise `steps` is empty, but the answer's
+  /// bounds are set as far as they are known.
   Plan plan;
   /// Why there is no plan, or that the time limit ended the search; empty
   /// otherwise.
@@ -78,7 +68,7 @@ struct Result {
   /// Set if the time limit ended the search: the plan is the best found by
   /// then.
   bool cut = false;
-  /// Set if status is Error because of a defect in the planner.
+  /// Set if the status is Error because of a defect in the planner.
   bool internalError = false;
   /// Bytes resident at the peak of the plan (or of the smallest plan found, if
   /// the budget was too small), largest first.
@@ -93,9 +83,8 @@ struct Result {
   /// Work units that the search spent.
   int64_t work = 0;
 
-  bool hasPlan() const {
-    return status == Status::Optimal || status == Status::Feasible;
-  }
+  Status status() const { return plan.status; }
+  bool hasPlan() const { return isPlan(plan.status); }
 };
 
 Result solve(const Graph &graph, const Options &options);

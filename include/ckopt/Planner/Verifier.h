@@ -14,9 +14,10 @@
 namespace ckopt::planner {
 
 /// Returns the first rule that the plan breaks, or an empty string: order,
-/// `mutates` and `after`, what may run again, residency, peak and cost as the
-/// plan states them, in-place pairs, overlap of offsets, and load and arena
-/// within `budget` (0: none). O(steps log steps + overlap checks).
+/// `mutates` and `after`, what may run again, residency, what its scope says
+/// of steps, peak and cost as the plan states them, in-place pairs, overlap of
+/// offsets, and load and arena within `budget` (0: none). O(steps log steps +
+/// overlap checks).
 std::string verify(const Graph &graph, const Plan &plan, int64_t budget);
 
 /// Checks `steps` alone, and nothing else that the plan states (cost, peak,

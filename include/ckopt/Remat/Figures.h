@@ -10,6 +10,7 @@
 #ifndef CKOPT_REMAT_FIGURES_H
 #define CKOPT_REMAT_FIGURES_H
 
+#include "ckopt/Planner/Answer.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/JSON.h"
 
@@ -26,9 +27,8 @@ struct StepTime;
 /// Bytes are those of the whole arena: arguments, results, workspaces.
 struct RematFigures {
   std::string function;
-  /// "optimal", "order_optimal", "feasible"; without a plan "infeasible"
-  /// (proven) or "unknown" (none found).
-  std::string status;
+  planner::Status status = planner::Status::Unknown;
+  planner::Scope scope; ///< as planner::Answer::scope
   std::string strategy, costModel;
   /// Without a plan: why, as the error says it.
   std::string message;
@@ -37,7 +37,7 @@ struct RematFigures {
   int64_t fullArena = 0;     ///< without recomputation and without a budget
   int64_t argumentBytes = 0; ///< there all the time
   int64_t load = 0;          ///< largest sum of live bytes
-  int64_t memoryBound = 0;   ///< proven: no plan needs less
+  int64_t memoryBound = 0;   ///< proven: no plan of the scope needs less
   int64_t smallestFound = 0; ///< without a plan: the smallest feasible budget
   double seconds = 0, baseSeconds = 0; ///< of the plan, without recomputation
   double lowerBound = 0;               ///< seconds, proven for the budget

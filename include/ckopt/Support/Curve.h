@@ -27,6 +27,9 @@ struct TradeoffCurve {
   std::string title, subtitle;
   std::vector<TradeoffPoint> points; ///< by rising budget
   int64_t provenMinimum = 0;         ///< no budget below it is feasible; bytes
+  /// Words behind "no plan" where all of it holds for some plans alone; else
+  /// "".
+  std::string plans;
 };
 
 /// Draws the curve. Between two budgets the plan for the smaller one still fits

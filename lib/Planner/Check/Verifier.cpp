@@ -47,7 +47,9 @@ public:
   std::string runSteps() { return replaySteps() ? std::string() : error; }
 
 private:
-  bool replaySteps() { return checkCounts() && replay() && checkEnd(); }
+  bool replaySteps() {
+    return checkCounts() && checkScope() && replay() && checkEnd();
+  }
   bool fail(const std::string &message) {
     error = message;
     return false;
@@ -81,6 +83,7 @@ private:
     }
   }
   bool checkCounts();
+  bool checkScope();
   bool replay();
   bool checkOverwrites(int32_t t);
   bool seesChanges(int32_t c, const std::string &where);
@@ -135,6 +138,28 @@ bool Checker::checkCounts() {
                   " may run only once");
     for (ValueId v : node.mutates)
       writers[storage(v)].push_back(NodeId(n));
+  }
+  return true;
+}
+
+/// Checks that the plan is one of those that its statements speak of. Rules
+/// cannot be checked on a graph without them, and with them other things are
+/// recomputed than the rest of the scope means.
+bool Checker::checkScope() {
+  if (plan.scope.has(Restriction::Policy) && !graph.obeysPolicy)
+    return true;
+  std::vector<char> ran(graph.nodes.size(), 0);
+  NodeId last = -1;
+  for (NodeId n : plan.steps) {
+    if (ran[n] && plan.scope.has(Restriction::OrderOnly))
+      return fail("restricted to order_only, and yet node " + idOf(n) + " " +
+                  graph.nodes[n].name + " runs twice");
+    if (!ran[n] && n < last && plan.scope.has(Restriction::FixedOrder))
+      return fail("restricted to fixed_order, and yet node " + idOf(n) + " " +
+                  graph.nodes[n].name + " runs first after node " + idOf(last));
+    if (!ran[n])
+      last = n;
+    ran[n] = 1;
   }
   return true;
 }
@@ -328,7 +353,7 @@ bool Checker::checkFigures() {
   if (plan.lowerBound > cost * (1 + 1e-9))
     return fail("lower bound " + std::to_string(plan.lowerBound) +
                 " above the cost " + std::to_string(cost));
-  if (plan.status == "optimal" && plan.lowerBound < cost * (1 - 1e-6))
+  if (plan.status == Status::Optimal && plan.lowerBound < cost * (1 - 1e-6))
     return fail("called optimal, but no bound says so");
   return true;
 }
@@ -346,6 +371,9 @@ bool Checker::placeInitial() {
                   ", which is not there at the start");
     if (offset < 0 || offset > plan.arena)
       return fail("initial: value " + valueOf(v) + " lies outside the arena");
+    if (offset % graph.alignment)
+      return fail("initial: the offset of value " + valueOf(v) +
+                  " is not aligned");
     if (!where.insert({copy, offset}).second)
       return fail("initial: places value " + valueOf(ValueId(v)) + " twice");
     if (bytes(copy) > 0 && copies[copy].lastNeed >= 0)
@@ -386,6 +414,8 @@ bool Checker::placeSteps() {
     }
     if (node.workspace > 0 && (given.back() < 0 || given.back() > plan.arena))
       return fail("workspace of " + at(t) + " lies outside the arena");
+    if (node.workspace > 0 && given.back() % graph.alignment)
+      return fail("offset of the workspace of " + at(t) + " is not aligned");
     if (node.workspace > 0)
       placed.push_back({t, t, given.back(), given.back() + node.workspace,
                         "workspace of " + at(t)});

@@ -186,6 +186,14 @@ std::string ckopt::planner::printGraph(const Graph &graph) {
   return result;
 }
 
+void ckopt::planner::writeScope(json::OStream &out, const Scope &scope) {
+  std::vector<std::string> names = scope.names();
+  if (names.size() == 1)
+    out.attribute("restricted_to", names[0]);
+  else if (names.size() > 1)
+    out.attribute("restricted_to", json::Array(names));
+}
+
 std::string ckopt::planner::printPlan(const Graph &graph, const Result &result,
                                       int64_t budget) {
   std::string written;
@@ -198,9 +206,9 @@ std::string ckopt::planner::printPlan(const Graph &graph, const Result &result,
       out.attribute("budget", budget);
     if (result.hasPlan())
       writeSteps(out, graph, result.plan);
-    out.attribute("status", result.plan.status);
-    if (!result.plan.proof.empty())
-      out.attribute("proof", result.plan.proof);
+    out.attribute("status", statusName(result.plan.status));
+    if (result.plan.proof == Proof::Search)
+      out.attribute("proof", "search");
     if (!result.strategy.empty())
       out.attribute("strategy", result.strategy);
     if (!graph.costModel.empty())
@@ -209,8 +217,7 @@ std::string ckopt::planner::printPlan(const Graph &graph, const Result &result,
       out.attribute("minimum_budget", result.plan.minimumBudget);
     if (result.plan.provenMinimum > 0)
       out.attribute("proven_minimum", result.plan.provenMinimum);
-    if (!result.plan.restrictedTo.empty())
-      out.attribute("restricted_to", result.plan.restrictedTo);
+    writeScope(out, result.plan.scope);
     if (result.hasPlan() && !result.plan.certificates.empty())
       writeCertificates(out, graph, result.plan.certificates);
   });

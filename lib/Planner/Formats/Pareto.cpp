@@ -13,6 +13,8 @@
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Report.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -84,7 +86,7 @@ static void timePoints(const Graph &graph, const Options &options,
     point.orderLowerBound = point.lowerBound =
         std::min(planner.bound(point.budget), point.cost);
     point.status = point.cost > point.lowerBound * (1 + 1e-9)
-                       ? "feasible"
+                       ? Status::Feasible
                        : point.result.plan.status;
   }
 }
@@ -106,6 +108,7 @@ ParetoCurve planner::paretoCurve(const Graph &graph, const Options &options,
   std::iota(program.begin(), program.end(), 0);
   curve.programPeak = simulate(graph, program, true).peak;
   curve.baseCost = baseCost(graph);
+  curve.scope = results.front().plan.scope;
   for (Result &result : results) {
     curve.provenMinimum =
         std::max(curve.provenMinimum, result.plan.provenMinimum);
@@ -147,10 +150,13 @@ void planner::printCurve(llvm::raw_ostream &os, const Graph &graph,
          percent(point.cost), percent(point.orderLowerBound),
          percent(point.lowerBound),
          groupDigits(int64_t(plan.steps.size() - graph.nodes.size())),
-         point.status});
+         statusName(point.status)});
   }
   table.print(os);
-  os << "proven minimum  " << formatBytesExact(curve.provenMinimum) << "\n";
+  os << "proven minimum  " << formatBytesExact(curve.provenMinimum);
+  if (std::string words = curve.scope.words(); !words.empty())
+    os << " (no plan" << words << " needs less)";
+  os << "\n";
 }
 
 std::string planner::printPareto(const Graph &graph, const ParetoCurve &curve) {
@@ -165,6 +171,7 @@ std::string planner::printPareto(const Graph &graph, const ParetoCurve &curve) {
     out.attribute("base_cost", curve.baseCost);
     out.attribute("program_order_peak", curve.programPeak);
     out.attribute("proven_minimum", curve.provenMinimum);
+    writeScope(out, curve.scope);
     if (!curve.points.empty())
       out.attribute("minimum_budget", curve.points.front().budget);
     out.attributeArray("points", [&] {
@@ -192,7 +199,7 @@ std::string planner::printPareto(const Graph &graph, const ParetoCurve &curve) {
             out.attribute("order_lower_bound", point.orderLowerBound);
           out.attribute("recomputed",
                         int64_t(plan.steps.size() - graph.nodes.size()));
-          out.attribute("status", point.status);
+          out.attribute("status", statusName(point.status));
           out.attribute("strategy", point.result.strategy);
           out.attributeBegin("plan");
           out.rawValue(printPlan(graph, point.result, point.budget));
@@ -211,7 +218,11 @@ TradeoffCurve planner::tradeoffCurve(const Graph &graph,
   result.subtitle =
       std::to_string(graph.nodes.size()) + " nodes, cost against budget" +
       (graph.costModel.empty() ? std::string() : ", costs: " + graph.costModel);
+  if (!curve.scope.empty())
+    result.subtitle +=
+        ", plans restricted to " + llvm::join(curve.scope.names(), ", ");
   result.provenMinimum = curve.provenMinimum;
+  result.plans = curve.scope.words();
   double base = curve.baseCost > 0 ? curve.baseCost : 1;
   for (const ParetoPoint &point : curve.points) {
     result.points.push_back(

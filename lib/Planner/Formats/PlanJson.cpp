@@ -37,6 +37,8 @@ private:
   }
   void readSteps(const json::Object &object, Plan &plan);
   void refuseChoices(const json::Object &object);
+  void readStatus(const json::Object &object, Plan &plan);
+  void readScope(const json::Object &object, Plan &plan);
   void readNames(const json::Object &object, PlanFile &file);
   void readOffsets(const json::Object &object, Plan &plan);
   void readInitial(const json::Object &object, Plan &plan);
@@ -71,13 +73,41 @@ int32_t PlanReader::index(const std::vector<int64_t> *ids, size_t count,
 }
 
 void PlanReader::readSteps(const json::Object &object, Plan &plan) {
-  bool stated = plan.status == "infeasible" || plan.status == "unknown";
-  const json::Array *entries = list(object, "steps", "plan", !stated);
+  const json::Array *entries =
+      list(object, "steps", "plan", isPlan(plan.status));
   std::vector<int64_t> steps;
   if (!entries || !integers(*entries, "steps", steps))
     return;
   for (int64_t step : steps)
     plan.steps.push_back(node(step, "steps"));
+}
+
+/// A plan of another program may state no status: it claims to be valid.
+void PlanReader::readStatus(const json::Object &object, Plan &plan) {
+  plan.status = Status::Feasible;
+  if (const json::Value *value = object.get("status")) {
+    auto known = parseStatus(value->getAsString().value_or("").str());
+    if (known)
+      plan.status = *known;
+    else
+      fail("unknown status '" + text(object, "status") + "'");
+  }
+  std::string proof = text(object, "proof");
+  if (proof == "search")
+    plan.proof = Proof::Search;
+  else if (object.get("proof"))
+    fail("unknown proof '" + proof + "'");
+}
+
+void PlanReader::readScope(const json::Object &object, Plan &plan) {
+  const json::Value *value = object.get("restricted_to");
+  if (!value)
+    return;
+  json::Array one{*value};
+  const json::Array *list = value->getAsArray();
+  for (const json::Value &entry : list ? *list : one)
+    if (auto name = entry.getAsString(); !name || !plan.scope.add(name->str()))
+      fail("restricted to '" + name.value_or("").str() + "', which is unknown");
 }
 
 /// Refuses plans of earlier versions that choose among alternatives of nodes,
@@ -264,7 +294,7 @@ std::optional<PlanFile> PlanReader::read(const json::Value &file) {
     return std::nullopt;
   PlanFile result;
   Plan &plan = result.plan;
-  plan.status = text(*object, "status");
+  readStatus(*object, plan);
   result.graph = text(*object, "graph");
   readSteps(*object, plan);
   refuseChoices(*object);
@@ -282,8 +312,7 @@ std::optional<PlanFile> PlanReader::read(const json::Value &file) {
   readOffsets(*object, plan);
   readInitial(*object, plan);
   readPacking(*object, plan);
-  plan.proof = text(*object, "proof");
-  plan.restrictedTo = text(*object, "restricted_to");
+  readScope(*object, plan);
   readCertificates(*object, plan);
   if (errors.any())
     return std::nullopt;

@@ -10,6 +10,7 @@
 #include "Model/Problem.h"
 #include "ckopt/Planner/Report.h"
 
+#include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/MemoryNeed.h"
 #include "ckopt/Support/Report.h"
 
@@ -193,7 +194,8 @@ void planner::writeReport(json::OStream &out, const Graph &graph,
   });
   out.attribute("budget", options.budget > 0 ? json::Value(options.budget)
                                              : json::Value(nullptr));
-  out.attribute("status", jsonString(plan.status));
+  out.attribute("status", statusName(plan.status));
+  writeScope(out, plan.scope);
   if (!result.strategy.empty())
     out.attribute("strategy", jsonString(result.strategy));
   if (!result.message.empty())

@@ -96,9 +96,9 @@ llvm::Error planner::planError(const Result &result) {
   if (result.hasPlan())
     return llvm::Error::success();
   ExitCode code = ExitNoPlanFound;
-  if (result.status == Status::Error)
+  if (result.status() == Status::Error)
     code = result.internalError ? ExitInternal : ExitInputError;
-  else if (result.status == Status::Infeasible)
+  else if (result.status() == Status::Infeasible)
     code = ExitInfeasible;
   return makeError(code, result.message);
 }
@@ -106,10 +106,11 @@ llvm::Error planner::planError(const Result &result) {
 std::string planner::verifyFile(const Graph &graph, PlanFile &file,
                                 int64_t budget) {
   Plan &plan = file.plan;
-  if (plan.status == "infeasible" || plan.status == "unknown")
+  std::string status = statusName(plan.status);
+  if (!isPlan(plan.status))
     return plan.steps.empty()
-               ? "it says that there is no plan ('" + plan.status + "')"
-               : "called " + plan.status + ", and yet it has steps";
+               ? "it says that there is no plan ('" + status + "')"
+               : "called " + status + ", and yet it has steps";
   if (!file.statesPeak) {
     if (std::string wrong = verifySteps(graph, plan); !wrong.empty())
       return wrong;

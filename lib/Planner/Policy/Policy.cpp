@@ -396,6 +396,7 @@ PolicyGraph RegionExpander::run() {
   }
   out.graph.name = graph.name;
   out.graph.alignment = graph.alignment;
+  out.graph.obeysPolicy = true;
   out.graph.values = graph.values;
   for (ValueId v = 0; v < ValueId(graph.values.size()); ++v)
     out.valueOrigin.push_back(v);

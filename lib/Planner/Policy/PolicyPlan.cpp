@@ -22,7 +22,6 @@ Plan ckopt::planner::restorePlan(const Graph &graph,
   // The certificates name nodes of the larger graph; what they prove holds for
   // plans that obey the policy.
   result.certificates.clear();
-  result.restrictedTo = "policy";
   result.steps.clear();
   result.offsets.clear();
   result.packing = {};

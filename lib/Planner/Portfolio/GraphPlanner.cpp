@@ -226,6 +226,7 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   result.plan = entry.plan;
   result.strategy = entry.strategy;
   Plan &plan = result.plan;
+  plan.scope = scopeOf(options);
   plan.certificates.assign(1, {});
   plan.cost = costOf(plan.steps);
   canonical.toBytes(plan);
@@ -252,19 +253,17 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
     plan.lowerBound = proven[0];
   if (bySearch[1])
     plan.orderLowerBound = proven[1];
-  result.status = Status::Feasible;
-  plan.status = "feasible";
+  plan.status = Status::Feasible;
   if (plan.cost <= plan.lowerBound * tuning.rounding) {
-    result.status = Status::Optimal;
-    plan.status = "optimal";
+    plan.status = Status::Optimal;
   } else if (plan.cost <= plan.orderLowerBound * tuning.rounding &&
              plan.cost * tuning.rounding >= plan.orderLowerBound) {
-    plan.status = "order_optimal"; // another order may be cheaper
+    plan.status = Status::OrderOptimal; // another order may be cheaper
     if (bySearch[1])
       plan.orderLowerBound = plan.cost;
   }
   if (bySearch[0] || bySearch[1])
-    plan.proof = "search";
+    plan.proof = Proof::Search;
   if (bySearch[1] && !search.small())
     addCases(plan, budget);
   if (plan.lowerBound > plan.cost)
@@ -275,7 +274,7 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   std::string wrong = verify(graph, plan, budget);
   if (!wrong.empty()) {
     Result broken;
-    broken.status = Status::Error;
+    broken.plan.status = Status::Error;
     broken.internalError = true;
     broken.message = "internal error: the plan of strategy '" + entry.strategy +
                      "' failed verification: " + wrong;
@@ -310,8 +309,9 @@ void GraphPlanner::nameAlive(Result &result,
 void GraphPlanner::sayCut(Result &result, const Options &options,
                           const Deadline &deadline, bool open) const {
   bool passed = deadline.passed() || deadline.wasCutByTime();
-  if (!passed || (!open && result.status != Status::Feasible &&
-                  result.status != Status::Unknown))
+  Status status = result.status();
+  if (!passed || (!open && status != Status::Feasible &&
+                  status != Status::OrderOptimal && status != Status::Unknown))
     return;
   result.cut = true;
   std::string limit = std::to_string(options.timeLimitSeconds);
@@ -350,6 +350,7 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
   }
   Result result;
   Plan &plan = result.plan;
+  plan.scope = scopeOf(options);
   plan.provenMinimum = lowest(options) * canonical.byteUnit;
   plan.minimumBudget = least->size * canonical.byteUnit;
   plan.lowerBound = search.hurried(options) ? baseCost(graph)
@@ -357,33 +358,58 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
   bool impossible = infeasible(options);
   if (impossible && plan.provenMinimum <= options.budget) {
     plan.provenMinimum = options.budget + 1;
-    plan.proof = "search";
+    plan.proof = Proof::Search;
   }
-  result.status = impossible ? Status::Infeasible : Status::Unknown;
-  plan.status = impossible ? "infeasible" : "unknown";
-  std::string asked =
-      " for a budget of " + std::to_string(options.budget) + " bytes";
-  if (impossible)
-    result.message = "no plan exists" + asked;
-  else if (automatic)
-    result.message = "no plan found" + asked;
-  else
-    result.message =
-        "strategy '" + options.strategy + "' found no plan" + asked;
-  result.message += "; the smallest budget found" +
-                    std::string(automatic ? "" : " on the way") + " is " +
-                    std::to_string(plan.minimumBudget) +
-                    " bytes, and no plan needs less than " +
-                    std::to_string(plan.provenMinimum);
+  plan.status = impossible ? Status::Infeasible : Status::Unknown;
+  sayNone(result, options);
   nameAlive(result, least->plan.steps);
   sayCut(result, options, deadline);
   return result;
 }
 
+void GraphPlanner::sayNone(Result &result, const Options &options) const {
+  const Plan &plan = result.plan;
+  bool automatic = options.strategy == "auto";
+  std::string none = "no plan" + plan.scope.words();
+  if (plan.status == Status::Infeasible)
+    result.message = none + " exists";
+  else if (automatic)
+    result.message = none + " found";
+  else
+    result.message = "strategy '" + options.strategy + "' found " + none;
+  result.message += " for a budget of " + std::to_string(options.budget) +
+                    " bytes; the smallest budget found" +
+                    std::string(automatic ? "" : " on the way") + " is " +
+                    std::to_string(plan.minimumBudget) + " bytes, and " + none +
+                    " needs less than " + std::to_string(plan.provenMinimum);
+}
+
+Scope GraphPlanner::scopeOf(const Options &options) const {
+  Scope scope;
+  if (options.fixedOrder)
+    scope.add(Restriction::FixedOrder);
+  if (options.orderOnly)
+    scope.add(Restriction::OrderOnly);
+  if (graph.obeysPolicy)
+    scope.add(Restriction::Policy);
+  return scope;
+}
+
+const Entry *GraphPlanner::smallestOrder(const Options &options) {
+  const Entry *best = nullptr;
+  for (const Entry &entry : archive(options).all())
+    if (entry.plan.steps.size() == size_t(problem.numNodes) &&
+        (!best || entry.size < best->size))
+      best = &entry;
+  return best;
+}
+
 Result GraphPlanner::recall(const Options &options) {
-  const Entry *best =
-      archive(options).bestWithin(canonical.fromBytes(options.budget));
-  return best ? answer(*best, options, options.budget) : Result();
+  int64_t budget = canonical.fromBytes(options.budget);
+  const Entry *best = options.orderOnly ? smallestOrder(options)
+                                        : archive(options).bestWithin(budget);
+  return best && best->size <= budget ? answer(*best, options, options.budget)
+                                      : Result();
 }
 
 Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
@@ -430,10 +456,7 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
 /// Solves for the order alone: the smallest load (arena) without any
 /// recomputation, and its lower bound.
 Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
-  Options none = options;
-  none.strategy = "none";
-  none.orderOnly = false;
-  Archive &store = archive(none);
+  Archive &store = archive(options);
   int64_t bound = lowest(options);
   if (!search.hurried(options))
     bound = std::max(bound, orderOnlyBound(problem.graph));
@@ -445,31 +468,23 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
     if (found.optimal && !problem.simplified)
       bound = std::max(bound, found.peak);
   }
-  const Entry *best = nullptr; // a hint may recompute
-  for (const Entry &entry : store.all())
-    if (entry.plan.steps.size() == size_t(problem.numNodes) &&
-        (!best || entry.size < best->size))
-      best = &entry;
+  const Entry *best = smallestOrder(options);
   Result result;
   int64_t smallest = best->size * canonical.byteUnit;
   bound *= canonical.byteUnit;
-  if (options.budget == 0 || smallest <= options.budget) {
-    result = answer(*best, none, options.budget);
-  } else {
-    bool impossible = bound > options.budget;
-    result.status = impossible ? Status::Infeasible : Status::Unknown;
-    result.plan.status = impossible ? "infeasible" : "unknown";
-    result.plan.lowerBound = result.plan.orderLowerBound = baseCost(graph);
-    result.message =
-        std::string("no order without recomputation ") +
-        (impossible ? "fits" : "was found for") + " a budget of " +
-        std::to_string(options.budget) + " bytes; the smallest found needs " +
-        std::to_string(smallest) + " bytes, and none needs less than " +
-        std::to_string(bound);
+  bool fits = options.budget == 0 || smallest <= options.budget;
+  if (fits)
+    result = answer(*best, options, options.budget);
+  Plan &plan = result.plan;
+  plan.minimumBudget = smallest;
+  plan.provenMinimum = std::min(bound, smallest);
+  if (!fits) {
+    plan.status = bound > options.budget ? Status::Infeasible : Status::Unknown;
+    plan.scope = scopeOf(options);
+    plan.lowerBound = plan.orderLowerBound = baseCost(graph);
+    sayNone(result, options);
     nameAlive(result, best->plan.steps);
   }
-  result.plan.minimumBudget = smallest;
-  result.plan.provenMinimum = std::min(bound, smallest);
   sayCut(result, options, deadline);
   return result;
 }

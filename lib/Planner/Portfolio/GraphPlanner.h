@@ -58,6 +58,11 @@ private:
   Result solveOrder(const Options &options, Deadline &deadline);
   Result answer(const Entry &entry, const Options &options, int64_t budget);
   Result failure(const Options &options, Deadline &deadline);
+  /// Says that nothing was found, after `plan` has its bounds.
+  void sayNone(Result &result, const Options &options) const;
+  Scope scopeOf(const Options &options) const;
+  /// Returns the smallest plan without recomputation; a hint may recompute.
+  const Entry *smallestOrder(const Options &options);
   /// Reports that a limit was reached, if more could have been found (with
   /// `open`, even if the status is optimal).
   void sayCut(Result &result, const Options &options, const Deadline &deadline,

@@ -105,20 +105,10 @@ double MessagePlanner::Impl::costOf(const Plan &plan) const {
 
 void ckopt::planner::takeProofs(Result &result, const Result &other) {
   Plan &plan = result.plan;
-  const Plan &from = other.plan;
-  plan.lowerBound = from.lowerBound;
-  plan.orderLowerBound = from.orderLowerBound;
-  plan.certificates = from.certificates;
-  plan.proof = from.proof;
-  plan.status = from.status;
-  plan.minimumBudget = from.minimumBudget;
-  plan.provenMinimum = from.provenMinimum;
-  plan.restrictedTo = from.restrictedTo;
-  result.status = other.status;
-  if (plan.cost > from.cost * (1 + kSame)) {
-    plan.status = "feasible";
-    plan.proof.clear();
-    result.status = Status::Feasible;
+  static_cast<Answer &>(plan) = other.plan;
+  if (plan.cost > other.plan.cost * (1 + kSame)) {
+    plan.status = Status::Feasible;
+    plan.proof = Proof::Derived;
   }
 }
 
@@ -148,7 +138,7 @@ void MessagePlanner::Impl::considerHint(const Options &request,
   if (!request.hint || !verifySteps(graph, *request.hint).empty())
     return;
   Result hint;
-  hint.status = Status::Feasible;
+  hint.plan.status = Status::Feasible;
   hint.strategy = "hint";
   hint.outside = best.result.outside;
   hint.plan.steps = request.hint->steps;

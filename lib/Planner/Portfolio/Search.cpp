@@ -41,7 +41,7 @@ const PricedBound &Search::orderBound(int64_t budget) {
 
 double Search::proven(int64_t budget, bool programOrder) const {
   double best = 0;
-  for (const Proof &proof : proofs)
+  for (const SearchedBound &proof : proofs)
     if (proof.budget >= budget && (programOrder || !proof.programOrder))
       best = std::max(best, proof.cost);
   return best;

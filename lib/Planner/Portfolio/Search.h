@@ -28,7 +28,7 @@ struct PricedBound {
 
 /// A proof by search that no plan within the budget costs less (infinity: there
 /// is none), in any order or in the program order.
-struct Proof {
+struct SearchedBound {
   int64_t budget;
   bool programOrder;
   double cost;
@@ -112,7 +112,7 @@ private:
                 Deadline &deadline);
 
   std::map<int64_t, PricedBound> bounds;
-  std::vector<Proof> proofs;
+  std::vector<SearchedBound> proofs;
 };
 
 } // namespace ckopt::planner

@@ -26,26 +26,30 @@ struct BudgetPlanner::Impl {
 
   /// Returns false, with the reason in `result`, if the request is invalid.
   bool prepare(const Options &options, Result &result);
+  std::string refusal(const Options &options) const;
 
   const Graph &graph;
   std::string error;
   std::unique_ptr<GraphPlanner> planner;
 };
 
-bool BudgetPlanner::Impl::prepare(const Options &options, Result &result) {
-  if (!error.empty()) {
-    result.message = "the planning graph is malformed: " + error;
-    return false;
-  }
+std::string BudgetPlanner::Impl::refusal(const Options &options) const {
+  if (!error.empty())
+    return "the planning graph is malformed: " + error;
   std::vector<std::string> names = strategyNames(options.more);
   if (std::find(names.begin(), names.end(), options.strategy) == names.end()) {
-    result.message = "unknown strategy '" + options.strategy + "'; known:";
+    std::string text = "unknown strategy '" + options.strategy + "'; known:";
     for (const std::string &name : names)
-      result.message += " " + name;
-    return false;
+      text += " " + name;
+    return text;
   }
-  if (options.budget < 0) {
-    result.message = "the budget is negative";
+  return options.budget < 0 ? "the budget is negative" : "";
+}
+
+bool BudgetPlanner::Impl::prepare(const Options &options, Result &result) {
+  result.message = refusal(options);
+  if (!result.message.empty()) {
+    result.plan.status = Status::Error;
     return false;
   }
   if (!planner)
@@ -113,7 +117,7 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
     Deadline share = part(int(budgets.size() - k));
     Result each = impl->planner->solve(own, share);
     deadline.spend(share.spent());
-    if (each.status == Status::Error)
+    if (each.status() == Status::Error)
       return {each};
   }
   // Plans for larger budgets may turn out to fit smaller ones.
@@ -124,6 +128,8 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
     if (!each.hasPlan())
       continue;
     each.plan.minimumBudget = low;
+    each.plan.provenMinimum =
+        std::max(each.plan.provenMinimum, least.plan.provenMinimum);
     each.budget = budget;
     curve.push_back(std::move(each));
   }
@@ -137,21 +143,12 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
   return curve;
 }
 
-/// Sets the restriction on plans that the request made.
-static Result restricted(Result result, const Options &options) {
-  if (options.orderOnly)
-    result.plan.restrictedTo = "order_only";
-  else if (options.fixedOrder)
-    result.plan.restrictedTo = "fixed_order";
-  return result;
-}
-
 Result ckopt::planner::solve(const Graph &graph, const Options &options) {
-  return restricted(BudgetPlanner(graph).solve(options), options);
+  return BudgetPlanner(graph).solve(options);
 }
 
 Result ckopt::planner::minimize(const Graph &graph, const Options &options) {
-  return restricted(BudgetPlanner(graph).minimize(options), options);
+  return BudgetPlanner(graph).minimize(options);
 }
 
 std::vector<Result> ckopt::planner::pareto(const Graph &graph,

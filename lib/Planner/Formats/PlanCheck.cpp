@@ -1,4 +1,4 @@
-//===- Check.cpp - what a plan file states of itself ----------------------===//
+//===- PlanCheck.cpp - what a plan file states of itself ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@
 // that obey them: that cannot be checked, since the file does not have them.
 //
 //===----------------------------------------------------------------------===//
-#include "Check.h"
+#include "ckopt/Planner/PlanCheck.h"
 
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Certificate.h"
@@ -31,16 +31,16 @@ using namespace ckopt::planner;
 namespace {
 
 /// The exact search ends at once up to this size.
-constexpr size_t smallGraph = 12;
-constexpr double rounding = 1 + 1e-9;
+constexpr size_t searchedAgain = 12;
+constexpr double roundingOfClaims = 1 + 1e-9;
 
 const char *const withRules =
     "; the plan was made under rules, and a graph that was written under rules "
     "has nodes of its own for their copies: write the graph without them";
 
-class Checker {
+class ClaimChecker {
 public:
-  Checker(const Graph &graph, PlanFile &file, int64_t budget)
+  ClaimChecker(const Graph &graph, PlanFile &file, int64_t budget)
       : graph(graph), file(file), plan(file.plan), budget(budget) {}
   CheckedClaims run();
 
@@ -53,14 +53,22 @@ private:
     claims.notChecked.push_back(claim + ": " + why);
   }
   /// Returns whether claims hold only for plans that obey rules.
-  bool underRules() const { return plan.restrictedTo == "policy"; }
+  bool underRules() const { return plan.scope.has(Restriction::Policy); }
+  /// Returns whether claims hold only for plans that the file does not show:
+  /// its graph has neither rules nor callees.
+  bool underMore() const { return !plan.scope.ofCost().empty(); }
+  std::string elsewhere() const {
+    return std::string("holds ") +
+           (underRules() ? "under rules, which" : "beside callees, which") +
+           " are not here; without them ";
+  }
   /// Returns whether a search that ends at once may answer the file's question.
   bool searchable() const {
-    return graph.nodes.size() <= smallGraph && file.budget > 0 && !underRules();
+    return graph.nodes.size() <= searchedAgain && file.budget > 0 &&
+           !underMore();
   }
-  Result ask(bool fixedOrder, bool orderOnly) const;
+  Result ask(Scope scope) const;
   bool checkGraph();
-  bool checkNames();
   bool checkSteps();
   bool checkNothing();
   bool readCertificates(double &any, double &order);
@@ -86,18 +94,18 @@ std::string text(double number) {
   return digits;
 }
 
-/// Plans for the file's budget.
-Result Checker::ask(bool fixedOrder, bool orderOnly) const {
+/// Plans for the file's budget, in this scope.
+Result ClaimChecker::ask(Scope scope) const {
   Options options;
   options.budget = file.budget;
-  options.fixedOrder = fixedOrder;
-  options.orderOnly = orderOnly;
+  options.fixedOrder = scope.has(Restriction::FixedOrder);
+  options.orderOnly = scope.has(Restriction::OrderOnly);
   options.timeLimitSeconds = 0;
   return solve(graph, options);
 }
 
 /// Checks that the plan is for this graph, as far as the two say what they are.
-bool Checker::checkGraph() {
+bool ClaimChecker::checkGraph() {
   if (file.nodes.empty()) {
     if (!file.graph.empty() && !graph.name.empty() && file.graph != graph.name)
       return fail("it is for graph '" + file.graph + "', and this one is '" +
@@ -118,31 +126,13 @@ bool Checker::checkGraph() {
   return true;
 }
 
-bool Checker::checkNames() {
-  if (!checkGraph())
-    return false;
-  static const char *const known[] = {"",         "optimal",    "order_optimal",
-                                      "feasible", "infeasible", "unknown"};
-  if (std::find(std::begin(known), std::end(known), plan.status) ==
-      std::end(known))
-    return fail("unknown status '" + plan.status + "'");
-  if (!plan.proof.empty() && plan.proof != "search")
-    return fail("unknown proof '" + plan.proof + "'");
-  static const char *const restrictions[] = {"", "fixed_order", "order_only",
-                                             "policy"};
-  if (std::find(std::begin(restrictions), std::end(restrictions),
-                plan.restrictedTo) == std::end(restrictions))
-    return fail("restricted to '" + plan.restrictedTo + "', which is unknown");
-  return true;
-}
-
 /// Checks the plan itself, and that its bounds agree with its status.
-bool Checker::checkSteps() {
+bool ClaimChecker::checkSteps() {
   if (std::string wrong = verifyFile(graph, file, budget); !wrong.empty())
     return fail(wrong);
   claims.derived.push_back(plan.offsets.empty() ? "steps, cost, peak"
                                                 : "steps, cost, peak, offsets");
-  if (plan.status == "order_optimal" &&
+  if (plan.status == Status::OrderOptimal &&
       plan.orderLowerBound < plan.cost * (1 - 1e-6))
     return fail("called optimal for the program order, but no bound says so");
   std::vector<NodeId> first;
@@ -150,7 +140,7 @@ bool Checker::checkSteps() {
   for (NodeId n : plan.steps)
     if (!std::exchange(ran[n], 1))
       first.push_back(n);
-  if (plan.orderLowerBound > plan.cost * rounding &&
+  if (plan.orderLowerBound > plan.cost * roundingOfClaims &&
       std::is_sorted(first.begin(), first.end()))
     return fail("order_lower_bound " + text(plan.orderLowerBound) +
                 " above the cost " + text(plan.cost) +
@@ -159,10 +149,10 @@ bool Checker::checkSteps() {
 }
 
 /// Checks a file that says that there is no plan.
-bool Checker::checkNothing() {
-  if (plan.status != "infeasible" && plan.status != "unknown")
+bool ClaimChecker::checkNothing() {
+  if (isPlan(plan.status))
     return fail("it has no steps, and does not say that there are none");
-  if (plan.status == "unknown")
+  if (plan.status == Status::Unknown)
     return true;
   if (file.budget <= 0)
     return fail("called infeasible, but no budget is stated");
@@ -173,11 +163,11 @@ bool Checker::checkNothing() {
   return true;
 }
 
-bool Checker::readCertificates(double &any, double &order) {
+bool ClaimChecker::readCertificates(double &any, double &order) {
   any = order = baseCost(graph);
   for (const Certificate &certificate : plan.certificates) {
     bool prices = !certificate.prices.empty() || !certificate.tree.empty();
-    if (certificate.budget < file.budget)
+    if (prices && certificate.budget < file.budget)
       return fail("a certificate for " + std::to_string(certificate.budget) +
                   " bytes says nothing about " + std::to_string(file.budget));
     if (file.budget <= 0 && prices)
@@ -194,17 +184,16 @@ bool Checker::readCertificates(double &any, double &order) {
   return true;
 }
 
-bool Checker::checkBound(const char *key, double stated, double shown,
-                         bool fixedOrder) {
+bool ClaimChecker::checkBound(const char *key, double stated, double shown,
+                              bool fixedOrder) {
   std::string claim = std::string(key) + " " + text(stated);
-  if (stated <= shown * rounding) {
+  if (stated <= shown * roundingOfClaims) {
     if (stated > 0)
       claims.derived.push_back(claim);
     return true;
   }
-  if (underRules()) {
-    skip(claim, "holds under rules, which are not here; without them " +
-                    text(shown) + " is certain");
+  if (underMore()) {
+    skip(claim, elsewhere() + text(shown) + " is certain");
     return true;
   }
   // Case certificates prove everything that the search found.
@@ -213,21 +202,22 @@ bool Checker::checkBound(const char *key, double stated, double shown,
                              return !certificate.tree.empty() &&
                                     certificate.anyOrder == !fixedOrder;
                            });
-  bool searched = plan.proof == "search" && !cases;
+  bool searched = plan.proof == Proof::Search && !cases;
   if (!searched && !plan.certificates.empty())
     return fail(claim + " does not follow: the certificates show " +
                 text(shown));
-  bool decides = plan.status == (fixedOrder ? "order_optimal" : "optimal");
-  if (!searched && decides)
-    return fail("called " + plan.status + ", but nothing shows its " + claim);
+  Status decided = fixedOrder ? Status::OrderOptimal : Status::Optimal;
+  if (!searched && plan.status == decided)
+    return fail(std::string("called ") + statusName(decided) +
+                ", but nothing shows its " + claim);
   if (searchable()) {
-    Result truth = ask(fixedOrder, false);
-    if (truth.hasPlan() && stated > truth.plan.cost * rounding)
+    Result truth = ask(fixedOrder ? Scope{Restriction::FixedOrder} : Scope());
+    if (truth.hasPlan() && stated > truth.plan.cost * roundingOfClaims)
       return fail(claim + " is wrong: a plan within the budget costs " +
                   text(truth.plan.cost));
     double again =
         fixedOrder ? truth.plan.orderLowerBound : truth.plan.lowerBound;
-    if (!truth.hasPlan() || stated <= again * rounding) {
+    if (!truth.hasPlan() || stated <= again * roundingOfClaims) {
       claims.derived.push_back(claim + " (searched again)");
       return true;
     }
@@ -239,25 +229,25 @@ bool Checker::checkBound(const char *key, double stated, double shown,
   return true;
 }
 
-bool Checker::checkBounds() {
+bool ClaimChecker::checkBounds() {
   double any = 0, order = 0;
   if (!readCertificates(any, order))
     return false;
   if (!checkBound("lower_bound", plan.lowerBound, any, false))
     return false;
-  if (!underRules())
+  if (!underMore())
     order = std::max(order, std::min(plan.lowerBound, plan.cost));
   return checkBound("order_lower_bound", plan.orderLowerBound, order, true);
 }
 
-bool Checker::checkProvenMinimum() {
+bool ClaimChecker::checkProvenMinimum() {
   int64_t stated = plan.provenMinimum;
   if (stated <= 0)
     return true;
   std::string claim = "proven_minimum " + std::to_string(stated);
   // The least load of known plans; the program order may break rules.
   int64_t known = std::numeric_limits<int64_t>::max();
-  if (!underRules())
+  if (!underMore())
     known = programLoad(graph);
   if (!plan.steps.empty())
     known = std::min(known, planPeak(graph, plan, /*aligned=*/true));
@@ -266,47 +256,39 @@ bool Checker::checkProvenMinimum() {
                 " bytes are enough");
   std::vector<NodeId> program(graph.nodes.size());
   std::iota(program.begin(), program.end(), 0);
-  struct Kind {
-    int64_t bound;
-    const char *restrictedTo;
-  } kinds[] = {
-      {memoryBound(graph), ""},
-      {memoryBoundInOrder(graph, program), "fixed_order"},
-      {orderOnlyBound(graph), "order_only"},
-  };
-  // A bound that holds for all plans also holds for restricted ones.
-  auto applies = [&](const Kind &kind) {
-    return !*kind.restrictedTo || plan.restrictedTo == kind.restrictedTo;
-  };
-  for (const Kind &kind : kinds)
-    if (applies(kind) && stated <= kind.bound) {
-      claims.derived.push_back(claim);
-      return true;
-    }
-  if (searchable() && plan.status == "infeasible") {
-    Result truth = ask(plan.restrictedTo == "fixed_order",
-                       plan.restrictedTo == "order_only");
+  // A bound that holds for all plans also holds for restricted ones. Under
+  // rules, what is recomputed and in which order is that of another graph.
+  int64_t bound = memoryBound(graph);
+  if (plan.scope.has(Restriction::FixedOrder) && !underRules())
+    bound = std::max(bound, memoryBoundInOrder(graph, program));
+  if (plan.scope.has(Restriction::OrderOnly) && !underRules())
+    bound = std::max(bound, orderOnlyBound(graph));
+  if (stated <= bound) {
+    claims.derived.push_back(claim);
+    return true;
+  }
+  if (searchable() && plan.status == Status::Infeasible) {
+    Result truth = ask(plan.scope);
     if (truth.hasPlan() || truth.plan.provenMinimum < stated)
       return fail(claim + " is wrong: a search finds no such proof");
     claims.derived.push_back(claim + " (searched again)");
     return true;
   }
-  skip(claim, (underRules() ? "holds under rules, which are not here; without "
-                              "them "
-                            : "rests on a search; without it ") +
-                  std::to_string(kinds[0].bound) + " is certain");
+  skip(claim, (underMore() ? elsewhere() : "rests on a search; without it ") +
+                  std::to_string(bound) + " is certain");
   return true;
 }
 
-bool Checker::checkMinimumBudget() {
+bool ClaimChecker::checkMinimumBudget() {
   int64_t stated = plan.minimumBudget;
   if (stated <= 0)
     return true;
   std::string claim = "minimum_budget " + std::to_string(stated);
+  // An arena may end with its last used byte, while bounds are whole units.
   int64_t least = std::max(plan.provenMinimum, memoryBound(graph));
-  if (stated < least)
-    return fail(claim + " is wrong: no plan needs less than " +
-                std::to_string(least));
+  if (alignTo(stated, graph.alignment) < least)
+    return fail(claim + " is wrong: no plan" + plan.scope.words() +
+                " needs less than " + std::to_string(least));
   if (!plan.steps.empty()) {
     // Memory outside of the arena counts in addition to it.
     int64_t size = plan.arena;
@@ -332,7 +314,7 @@ bool Checker::checkMinimumBudget() {
 
 /// Checks the proof that offsets for the steps need the stated bytes. Searches
 /// again if a search proved it; verify() has checked the load.
-bool Checker::checkPacking() {
+bool ClaimChecker::checkPacking() {
   const PackingFacts &stated = plan.packing;
   if (plan.offsets.empty() || stated.lowerBound == 0)
     return true;
@@ -358,9 +340,9 @@ bool Checker::checkPacking() {
   return true;
 }
 
-CheckedClaims Checker::run() {
+CheckedClaims ClaimChecker::run() {
   bool steps = !plan.steps.empty() || graph.nodes.empty();
-  if (checkNames() && (steps ? checkSteps() : checkNothing()) &&
+  if (checkGraph() && (steps ? checkSteps() : checkNothing()) &&
       (!steps || checkBounds()) && checkProvenMinimum() && checkMinimumBudget())
     checkPacking();
   return std::move(claims);
@@ -370,5 +352,5 @@ CheckedClaims Checker::run() {
 
 CheckedClaims ckopt::planner::checkPlanFile(const Graph &graph, PlanFile &file,
                                             int64_t budget) {
-  return Checker(graph, file, budget).run();
+  return ClaimChecker(graph, file, budget).run();
 }

@@ -1,10 +1,10 @@
-//===- Check.h - what a plan file states of itself --------------*- C++ -*-===//
+//===- PlanCheck.h - what a plan file states of itself ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TOOLS_CKOPT_PLAN_CHECK_H
-#define CKOPT_TOOLS_CKOPT_PLAN_CHECK_H
+#ifndef CKOPT_PLANNER_PLANCHECK_H
+#define CKOPT_PLANNER_PLANCHECK_H
 
 #include "ckopt/Planner/GraphJson.h"
 
@@ -30,4 +30,4 @@ CheckedClaims checkPlanFile(const Graph &graph, PlanFile &file, int64_t budget);
 
 } // namespace ckopt::planner
 
-#endif // CKOPT_TOOLS_CKOPT_PLAN_CHECK_H
+#endif // CKOPT_PLANNER_PLANCHECK_H
