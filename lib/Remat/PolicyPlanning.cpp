@@ -50,6 +50,7 @@ public:
 
 private:
   void search();
+  void searchLeast(const planner::Options &request);
   void takeOver(planner::Result found);
   int64_t total() const {
     return plan.fixedBytes + lastByte(plan.problem.graph, plan.result.plan);
@@ -77,13 +78,26 @@ void PolicyPlanner::takeOver(planner::Result found) {
   plan.result = std::move(found);
 }
 
+/// Plans for the smallest budget. A plan that is mapped back may need more, for
+/// which only the sum of all costs is certain.
+void PolicyPlanner::searchLeast(const planner::Options &request) {
+  takeOver(solver.minimize(request));
+  plan.budgetBytes = plan.result.hasPlan() ? total() : 0;
+  planner::Plan &found = plan.result.plan;
+  int64_t needed =
+      plan.budgetBytes - (plan.fixedBytes - plan.problem.argumentBytes);
+  if (needed <= found.minimumBudget)
+    return;
+  found.minimumBudget = needed;
+  found.lowerBound = found.orderLowerBound = planner::baseCost(searched.graph);
+  if (found.cost > found.lowerBound * (1 + 1e-9))
+    found.status = planner::Status::Feasible;
+}
+
 void PolicyPlanner::search() {
   planner::Options request = plannerOptions(options);
-  if (options.budget.kind == MemoryBudget::Kind::Minimum) {
-    takeOver(solver.minimize(request));
-    plan.budgetBytes = plan.result.hasPlan() ? total() : 0;
-    return;
-  }
+  if (options.budget.kind == MemoryBudget::Kind::Minimum)
+    return searchLeast(request);
   if (plan.budgetBytes == unlimited) {
     takeOver(solver.solve(request));
     return;
@@ -91,15 +105,24 @@ void PolicyPlanner::search() {
   int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
   int64_t bytes = std::max<int64_t>(plan.budgetBytes - reserved, 1);
   request.budget = planner::alignTo(bytes, plan.problem.graph.alignment);
-  for (int attempt = 0; attempt < maxAttempts; ++attempt) {
+  // What is proven for a lower budget says nothing about the one asked for.
+  std::optional<planner::Result> first;
+  for (int attempt = 0; attempt < maxAttempts && request.budget > 0;
+       ++attempt) {
     takeOver(solver.solve(request));
-    if (!plan.result.hasPlan() || total() <= plan.budgetBytes)
+    bool fits = plan.result.hasPlan() && total() <= plan.budgetBytes;
+    if (first && fits)
+      planner::takeProofs(plan.result, *first);
+    if (fits || (!first && !plan.result.hasPlan()))
       return;
+    if (!first)
+      first = plan.result;
+    if (!plan.result.hasPlan())
+      break;
     request.budget =
         std::min(bytes, request.budget) - (total() - plan.budgetBytes);
-    if (request.budget <= 0)
-      break;
   }
+  static_cast<planner::Answer &>(plan.result.plan) = first->plan;
   plan.result.plan.status = planner::Status::Unknown;
   plan.result.plan.steps.clear();
 }

@@ -88,6 +88,18 @@ def test_wrong_plans_do_not_pass_the_check():
         plan.check()
 
 
+def test_restricted_plans_say_so():
+    free = ckopt.plan(chain(), budget="min")
+    plan = ckopt.plan(chain(), budget="min", order_only=True)
+    assert free.json["budget"] < plan.json["proven_minimum"]
+    assert plan.json["restricted_to"] == "order_only" and "restricted_to" not in free.json
+    plan.check()
+    curve = ckopt.plan(chain()).pareto(3, order_only=True)
+    assert curve.report["restricted_to"] == "order_only"
+    with pytest.raises(ckopt.BudgetError, match="no plan that recomputes nothing"):
+        ckopt.plan(chain(), budget=plan.json["proven_minimum"] - 1, order_only=True)
+
+
 def test_curve_falls():
     curve = ckopt.plan(chain()).pareto(5)
     costs = [point["cost"] for point in curve.points]

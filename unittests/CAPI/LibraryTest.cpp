@@ -323,6 +323,42 @@ TEST(CApi, PlansOfGraphs) {
         << wrong;
 }
 
+/// What is proven of some plans alone says so in figures, table and files.
+TEST(CApi, RestrictedPlansOfGraphs) {
+  Options options;
+  ckopt_options *made = nullptr;
+  CKOPT_OK_OR_FAIL(ckopt_options_create_for_graph(&made));
+  options.reset(made);
+  ckopt_options_set(made, "order-only", "");
+  ckopt_options_set(made, "budget", "min");
+  std::string graph = chainGraph();
+  ckopt_plan *least = nullptr;
+  CKOPT_OK_OR_FAIL(ckopt_plan_graph(graph.data(), graph.size(), made, &least));
+  Plan plan(least);
+  ckopt_plan_figures figures = {};
+  figures.size = sizeof(figures);
+  CKOPT_OK_OR_FAIL(ckopt_plan_get_figures(least, &figures));
+  EXPECT_EQ(figures.restricted_to, CKOPT_PLAN_ORDER_ONLY);
+  EXPECT_EQ(figures.bound_bytes, figures.peak_bytes);
+  EXPECT_NE(textOf(plan, CKOPT_PLAN_TABLE)
+                .find("no plan that recomputes nothing can need less than"),
+            std::string::npos);
+  for (int32_t kind : {CKOPT_PLAN_JSON, CKOPT_PLAN_REPORT}) {
+    std::string text = textOf(plan, kind);
+    llvm::erase(text, ' ');
+    EXPECT_NE(text.find("\"restricted_to\":\"order_only\""), std::string::npos)
+        << text;
+  }
+  // Less than that is needed by plans that do recompute.
+  Plan free;
+  CKOPT_OK_OR_FAIL(planChain("min", free));
+  ckopt_plan_figures all = {};
+  all.size = sizeof(all);
+  CKOPT_OK_OR_FAIL(ckopt_plan_get_figures(free.get(), &all));
+  EXPECT_LT(all.peak_bytes, figures.bound_bytes);
+  EXPECT_EQ(all.restricted_to, 0);
+}
+
 /// Programs of desktops set a locale, in which 0.5 is 0,5.
 TEST(CApi, NumbersDoNotFollowTheLocale) {
   std::string folder = testing::TempDir() + "/ckopt-locale";

@@ -72,6 +72,30 @@ TEST(Verifier, RefusesFalsePacking) {
   EXPECT_TRUE(refuses(f.graph, plan, "above the arena"));
 }
 
+/// Outputs, workspaces and what is there at the start begin at multiples of the
+/// alignment.
+TEST(Verifier, RefusesOffsetsOffTheAlignment) {
+  Graph graph;
+  graph.alignment = 64;
+  ValueId in = addValue(graph, 100, ValueKind::Input);
+  addNode(graph, 1, {in}, {addValue(graph, 100, ValueKind::Output)});
+  graph.nodes[0].workspace = 100;
+  const Plan plan = planOf(graph, {0});
+  ASSERT_EQ(verify(graph, plan, 0), "");
+  auto moved = [&](auto change) {
+    Plan other = plan;
+    other.arena += 64; // there is room
+    change(other);
+    return other;
+  };
+  EXPECT_TRUE(refuses(graph, moved([](Plan &p) { p.offsets[0][0] += 4; }),
+                      "not aligned"));
+  EXPECT_TRUE(refuses(graph, moved([](Plan &p) { p.offsets[0][1] += 4; }),
+                      "workspace of step 0 (node 0 n0) is not aligned"));
+  EXPECT_TRUE(refuses(graph, moved([](Plan &p) { p.initial[0].second += 4; }),
+                      "the offset of value 0 is not aligned"));
+}
+
 TEST(Verifier, RefusesBrokenOrder) {
   Fixture f;
   Plan plan = planOf(f.graph, {0, 1, 2, 3});

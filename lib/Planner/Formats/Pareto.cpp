@@ -27,15 +27,32 @@ namespace json = llvm::json;
 /// Converts the results for the larger graph. Where the planner recomputed more
 /// than the policy asks for, a converted plan may need more bytes than its
 /// budget: it then stands at those bytes, unless a plan for fewer bytes costs
-/// no more.
+/// no more, with the bounds of a search for at least as many.
 static void restorePoints(const Graph &graph, const PolicyGraph &constrained,
                           bool holdsAll, std::vector<Result> &results) {
+  std::vector<std::pair<int64_t, Answer>> searched; // by rising budget
+  for (const Result &result : results)
+    searched.push_back({result.budget, result.plan});
+  auto boundFor = [&](Plan &plan, int64_t budget) {
+    auto more = llvm::find_if(
+        searched, [&](const auto &entry) { return entry.first >= budget; });
+    plan.lowerBound = plan.orderLowerBound = baseCost(constrained.graph);
+    if (more != searched.end()) {
+      plan.lowerBound = more->second.lowerBound;
+      plan.orderLowerBound = more->second.orderLowerBound;
+    }
+    if (plan.cost > plan.lowerBound * (1 + 1e-9))
+      plan.status = Status::Feasible;
+  };
   for (Result &result : results) {
     result.plan = restorePlan(graph, constrained, result.plan, holdsAll);
     int64_t bytes = result.plan.offsets.empty()
                         ? simulate(graph, result.plan.steps, true).peak
                         : result.plan.arena + result.outside;
-    result.budget = std::max(result.budget, bytes);
+    if (bytes <= result.budget)
+      continue;
+    result.budget = bytes;
+    boundFor(result.plan, bytes);
   }
   llvm::sort(results, [](const Result &a, const Result &b) {
     return std::tie(a.budget, a.plan.cost) < std::tie(b.budget, b.plan.cost);

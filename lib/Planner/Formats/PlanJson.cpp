@@ -95,7 +95,7 @@ void PlanReader::readStatus(const json::Object &object, Plan &plan) {
   std::string proof = text(object, "proof");
   if (proof == "search")
     plan.proof = Proof::Search;
-  else if (object.get("proof"))
+  else if (!proof.empty())
     fail("unknown proof '" + proof + "'");
 }
 
