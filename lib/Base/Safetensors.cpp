@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Safetensors.h"
+#include "ckopt/Base/ContentHash.h"
 #include "ckopt/Base/Shape.h"
 
 #include <algorithm>
@@ -302,6 +303,51 @@ static std::string checkTiling(const std::vector<SafetensorsEntry> &tensors,
              : std::to_string(size - at) + " bytes follow the last tensor";
 }
 
+/// A checksum of a header with zeros where it says its own.
+static uint64_t hashWithoutOwn(string_view text) {
+  std::string copy(text);
+  // Within a string the quotes would follow a backslash.
+  const std::string mark = '"' + std::string(kChecksumKey) + "\":\"";
+  const size_t digits = hexText(0).size();
+  if (size_t at = copy.find(mark); at != std::string::npos)
+    for (size_t i = at + mark.size(), last = i + digits;
+         i < last && i < copy.size(); ++i)
+      copy[i] = '0';
+  return ContentHash::of(copy.data(), copy.size());
+}
+
+void ckopt::addHeaderChecksum(string_view header, StringMetadata &metadata) {
+  metadata[kChecksumKey] = hexText(hashWithoutOwn(header));
+}
+
+/// Takes the checksums out of the metadata; compares that of the header.
+static std::string takeChecksums(string_view text, SafetensorsHeader &header) {
+  StringMetadata &metadata = header.metadata;
+  if (auto own = metadata.find(kChecksumKey); own != metadata.end()) {
+    if (own->second != hexText(hashWithoutOwn(text)))
+      return "damaged: its header has another checksum than it says (a program "
+             "that changes the file must leave out the metadata '" +
+             std::string(kChecksumKey) + "*')";
+    header.hasChecksum = true;
+    metadata.erase(own);
+  }
+  const std::string prefix = std::string(kChecksumKey) + ".";
+  for (SafetensorsEntry &tensor : header.tensors) {
+    auto found = metadata.find(prefix + tensor.name);
+    if (found == metadata.end())
+      continue;
+    const std::string &digits = found->second;
+    const char *last = digits.data() + digits.size();
+    auto [end, code] =
+        std::from_chars(digits.data(), last, tensor.hash.emplace(), 16);
+    if (code != std::errc() || end != last)
+      return "damaged: the checksum of tensor '" + tensor.name + "' is '" +
+             digits + "'";
+    metadata.erase(found);
+  }
+  return "";
+}
+
 std::string ckopt::parseSafetensorsHeader(string_view bytes,
                                           SafetensorsHeader &header) {
   header = {};
@@ -316,6 +362,8 @@ std::string ckopt::parseSafetensorsHeader(string_view bytes,
     return "truncated safetensors file: a header of " + std::to_string(size) +
            " bytes is cut off";
   std::string error = HeaderReader(bytes.substr(8, size), header).run();
+  if (error.empty())
+    error = takeChecksums(bytes.substr(0, 8 + size), header);
   if (!error.empty())
     return error;
   // Empty tensors may share an offset with others, so names break ties.

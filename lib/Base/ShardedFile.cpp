@@ -43,13 +43,6 @@ static bool acceptNumber(string_view &text, T &value, int base = 10) {
   return true;
 }
 
-static std::string hexText(uint64_t value) {
-  std::string text(16, '0');
-  for (size_t i = text.size(); i-- > 0; value >>= 4)
-    text[i] = "0123456789abcdef"[value & 15];
-  return text;
-}
-
 std::string ckopt::shardName(int64_t save, int64_t rank, int64_t ranks) {
   return std::string(kSave) + std::to_string(save) + std::string(kRank) +
          std::to_string(rank) + std::string(kOf) + std::to_string(ranks) +

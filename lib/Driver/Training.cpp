@@ -154,6 +154,10 @@ llvm::Error Trainer::resume(DataPosition &position) {
   if (llvm::Error error = restoreRun(options.resume, session, *saved, identity,
                                      options.schedule))
     return error;
+  if (!saved->tensors.hasChecksums())
+    warn(options.resume + ": it has no checksum, so that damage to it cannot "
+                          "be seen; checkpoints that this ckopt writes have "
+                          "one");
   if (!validation.resume(saved->state.best))
     warn(options.resume + ": its best evaluation was by '" +
          saved->state.best->metric + "', this run looks for another");

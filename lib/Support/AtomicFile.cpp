@@ -14,6 +14,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include <atomic>
+#include <cassert>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -159,6 +160,18 @@ Error AtomicFile::write(StringRef bytes) {
     return Error::success();
   }
   return writeAll(fd, bytes) ? Error::success() : fail("cannot write");
+}
+
+Error AtomicFile::overwrite(uint64_t at, StringRef bytes) {
+  assert(isRegular() && at + bytes.size() <= written && "not written yet");
+  if (failed || fd < 0)
+    return ioError("cannot write '" + path + "': an earlier write failed");
+  if (Error error = flush())
+    return error;
+  if (lseek(fd, off_t(at), SEEK_SET) < 0 || !writeAll(fd, bytes) ||
+      lseek(fd, 0, SEEK_END) < 0)
+    return fail("cannot write");
+  return Error::success();
 }
 
 Error AtomicFile::commit() {

@@ -4,11 +4,15 @@
 //
 // Reading maps the file and gives views; the header's grammar and checks are in
 // ckopt/Base/Safetensors.h. Writing puts the widest elements first and leaves
-// no gaps: with a header padded to 8 bytes all tensors are aligned. O(header +
-// number of tensors * log), and O(bytes) without a copy for writing.
+// no gaps: with a header padded to 8 bytes all tensors are aligned. Checksums
+// are known when the data is written: a header with zeros keeps their place,
+// and the same header with their digits replaces it before the file has its
+// name. Devices and pipes take no second header, so they get no checksums.
+// O(header + number of tensors * log), and O(bytes) without a copy for writing.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Safetensors.h"
+#include "ckopt/Base/ContentHash.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/TensorParts.h"
@@ -43,9 +47,13 @@ Expected<SafetensorsFile> parseSafetensors(std::shared_ptr<MemoryBuffer> buffer,
     return inputError(what + ": " + error);
   SafetensorsFile file;
   file.metadata = std::move(header.metadata);
-  for (const SafetensorsEntry &tensor : header.tensors)
+  file.hasChecksum = header.hasChecksum;
+  for (const SafetensorsEntry &tensor : header.tensors) {
     file.tensors.insert(tensor.name,
                         makeView(tensor, header.data.data(), buffer));
+    if (tensor.hash)
+      file.hashes[tensor.name] = *tensor.hash;
+  }
   return file;
 }
 
@@ -125,11 +133,64 @@ static Error checkNames(StringRef path, ArrayRef<TensorSpec> tensors,
   return Error::success();
 }
 
-/// `fill` writes the bytes of the tensor with this number.
+namespace {
+/// Takes a tensor's bytes, in pieces that are multiples of 8 bytes but for the
+/// last.
+class TensorWriter {
+public:
+  explicit TensorWriter(AtomicFile &file) : file(file) {}
+  Error operator()(const HostTensor &piece) {
+    size_t size = size_t(piece.sizeInBytes());
+    if (file.isRegular())
+      hash.add(piece.rawData(), size);
+    return file.write(piece.rawData(), size);
+  }
+  uint64_t checksum() const { return hash.value(); }
+
+private:
+  AtomicFile &file;
+  ContentHash hash;
+};
+} // namespace
+
+/// Writes header and data. `fill` gives the bytes of the tensor with this
+/// number. Returns the header.
+static Expected<std::string>
+fillFile(AtomicFile &file, ArrayRef<TensorSpec> tensors,
+         ArrayRef<const TensorSpec *> order, StringMetadata metadata,
+         function_ref<Error(TensorWriter &to, size_t number)> fill) {
+  auto keyOf = [](const TensorSpec *tensor) {
+    return std::string(kChecksumKey) + "." + tensor->name;
+  };
+  if (file.isRegular()) {
+    metadata[kChecksumKey] = hexText(0);
+    for (const TensorSpec *tensor : order)
+      metadata[keyOf(tensor)] = hexText(0);
+  }
+  std::string header = makeHeader(order, metadata);
+  if (Error error = file.write(header))
+    return std::move(error);
+  for (const TensorSpec *tensor : order) {
+    TensorWriter to(file);
+    if (Error error = fill(to, size_t(tensor - tensors.data())))
+      return std::move(error);
+    if (file.isRegular())
+      metadata[keyOf(tensor)] = hexText(to.checksum());
+  }
+  if (!file.isRegular())
+    return header;
+  addHeaderChecksum(makeHeader(order, metadata), metadata);
+  header = makeHeader(order, metadata);
+  if (Error error = file.overwrite(0, header))
+    return std::move(error);
+  return header;
+}
+
+/// Writes a file as a whole; see fillFile().
 static Expected<std::string>
 writeTensors(StringRef path, ArrayRef<TensorSpec> tensors,
              const StringMetadata &metadata,
-             function_ref<Error(AtomicFile &file, size_t number)> fill) {
+             function_ref<Error(TensorWriter &to, size_t number)> fill) {
   if (Error error = checkNames(path, tensors, metadata))
     return std::move(error);
   std::vector<const TensorSpec *> order;
@@ -140,14 +201,9 @@ writeTensors(StringRef path, ArrayRef<TensorSpec> tensors,
     const int64_t sizeA = dtypeSize(a->dtype), sizeB = dtypeSize(b->dtype);
     return sizeA != sizeB ? sizeA > sizeB : a < b;
   });
-  std::string header = makeHeader(order, metadata);
-  auto fillAll = [&](AtomicFile &file) -> Error {
-    if (Error error = file.write(header))
-      return error;
-    for (const TensorSpec *tensor : order)
-      if (Error error = fill(file, size_t(tensor - tensors.data())))
-        return error;
-    return Error::success();
+  std::string header;
+  auto fillAll = [&](AtomicFile &file) {
+    return fillFile(file, tensors, order, metadata, fill).moveInto(header);
   };
   if (Error error = writeFileAtomically(path, fillAll))
     return std::move(error);
@@ -159,21 +215,21 @@ writeSafetensors(StringRef path, ArrayRef<TensorSpec> tensors,
                  const StringMetadata &metadata,
                  function_ref<Expected<HostTensor>(size_t)> read) {
   return writeTensors(
-      path, tensors, metadata, [&](AtomicFile &file, size_t number) -> Error {
+      path, tensors, metadata, [&](TensorWriter &to, size_t number) -> Error {
         auto value = read(number);
         if (!value)
           return value.takeError();
         assert(value->sizeInBytes() == bytesOf(tensors[number]) &&
                "another tensor");
-        return file.write(value->rawData(), size_t(value->sizeInBytes()));
+        return to(*value);
       });
 }
 
 Error writeSafetensors(StringRef path, TensorParts &tensors,
                        const StringMetadata &metadata) {
-  auto fill = [&](AtomicFile &file, size_t number) {
+  auto fill = [&](TensorWriter &to, size_t number) {
     return forEachPiece(tensors, number, [&](const HostTensor &piece, int64_t) {
-      return file.write(piece.rawData(), size_t(piece.sizeInBytes()));
+      return to(piece);
     });
   };
   return writeTensors(path, tensors.specs(), metadata, fill).takeError();

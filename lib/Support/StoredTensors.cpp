@@ -7,9 +7,9 @@
 // part is a view of one piece, or is copied from those that it meets. A run
 // that saves meanwhile replaces the index and removes the shares of the old
 // one: an index whose shares are gone is read once more if it is another now.
-// Guarantee: what is returned was compared with its checksum, or came from a
-// single file, which has none. O(headers) to open, O(bytes) of the pieces that
-// a part meets, the first time, to read.
+// Guarantee: what is returned was compared with its checksum, where the file
+// has one. O(headers) to open, O(bytes) of the pieces that a part meets, the
+// first time, to read.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/StoredTensors.h"
@@ -55,11 +55,17 @@ Expected<StoredTensors> StoredTensors::open(StringRef path) {
       return inputError(path + ": one rank's share of a checkpoint; give the "
                                "checkpoint, the file beside the folder of its "
                                "shares");
+    result.checksums = file->hasChecksum;
     if (!isShardIndex(result.data)) {
+      result.files.push_back(path.str());
       for (auto &[name, value] : file->tensors) {
         result.numbers[name] = result.tensors.size();
         result.tensors.push_back({name, value.dtype(), value.shape().vec()});
-        result.pieces.push_back({{0, std::move(value)}});
+        Piece whole;
+        whole.value = std::move(value);
+        if (auto hash = file->hashes.find(name); hash != file->hashes.end())
+          whole.hash = hash->second;
+        result.pieces.push_back({std::move(whole)});
       }
       return std::move(result);
     }
@@ -112,12 +118,11 @@ Error StoredTensors::openShare(const std::string &file,
     if (spec.dtype != part.dtype || spec.shape != part.shape)
       return inputError("its share '" + file + "': tensor '" + part.name +
                         "' differs from other shares in type or shape");
-    pieces[entry->second].push_back({part.begin,
-                                     std::move(*views->tensors.find(part.name)),
-                                     shares.size(), part.hash,
-                                     /*checked=*/false});
+    Piece piece{part.begin, std::move(*views->tensors.find(part.name)),
+                files.size(), part.hash};
+    pieces[entry->second].push_back(std::move(piece));
   }
-  shares.push_back(file);
+  files.push_back(file);
   return Error::success();
 }
 
@@ -142,11 +147,11 @@ Error StoredTensors::checkWhole(StringRef path) {
 }
 
 Error StoredTensors::check(const Piece &piece, StringRef tensor) const {
-  if (piece.checked)
+  if (piece.checked || !piece.hash)
     return Error::success();
   if (ContentHash::of(piece.value.rawData(),
-                      size_t(piece.value.sizeInBytes())) != piece.hash)
-    return inputError("'" + shares[piece.share] + "' is damaged: tensor '" +
+                      size_t(piece.value.sizeInBytes())) != *piece.hash)
+    return inputError("'" + files[piece.file] + "' is damaged: tensor '" +
                       tensor + "' has another checksum than its header says");
   piece.checked = true;
   return Error::success();

@@ -187,9 +187,12 @@ bool ckopt::run::parseSafetensors(const std::vector<char> &bytes,
   for (SafetensorsEntry &tensor : header.tensors) {
     const std::string_view data =
         header.data.substr(tensor.begin, tensor.end - tensor.begin);
+    if (tensor.hash &&
+        ContentHash::of(data.data(), data.size()) != *tensor.hash)
+      error = "damaged: tensor '" + tensor.name + "' has another checksum";
     arrays.push_back({std::move(tensor.name),
                       {tensor.dtype, std::move(tensor.shape),
                        std::vector<char>(data.begin(), data.end())}});
   }
-  return true;
+  return error.empty();
 }

@@ -67,6 +67,47 @@ TEST_F(Checkpoints, MayBeReplacedWhileRead) {
             77);
 }
 
+TEST_F(Checkpoints, NoFlippedBitChangesARun) {
+  const Checkpoint saved = some();
+  EXPECT_EQ(textOf(writeCheckpoint(file("c"), saved)), "");
+  const std::string whole = get("c");
+  // Each position within a byte comes up: 8 does not divide the stride.
+  for (size_t bit = 0; bit < whole.size() * 8; bit += 37) {
+    std::string broken = whole;
+    broken[bit / 8] = char(broken[bit / 8] ^ (1 << (bit % 8)));
+    put("broken", broken);
+    auto read = readCheckpoint(file("broken"));
+    if (!read) {
+      expectContains(textOf(read.takeError()), "broken");
+      continue;
+    }
+    ASSERT_EQ(read->state.step, saved.state.step) << bit;
+    ASSERT_EQ(read->state.data, saved.state.data) << bit;
+    ASSERT_EQ(read->state.seed, saved.state.seed) << bit;
+    ASSERT_EQ(read->state.options, saved.state.options) << bit;
+    for (const auto &[name, tensor] : saved.tensors)
+      ASSERT_TRUE(read->tensors.find(name)->bitEqual(tensor)) << bit;
+  }
+  std::string broken = whole;
+  broken[whole.size() - 1] ^= 1; // of the narrowest type's last tensor
+  put("broken", broken);
+  expectContains(textOf(readCheckpoint(file("broken"))),
+                 "is damaged: tensor 'adamw.m/w' has another checksum");
+}
+
+TEST_F(Checkpoints, OfEarlierVersionsHaveNoChecksum) {
+  EXPECT_EQ(textOf(writeCheckpoint(file("c"), some())), "");
+  EXPECT_TRUE(valueOf(openCheckpoint(file("c"))).tensors.hasChecksums());
+  std::string bytes = get("c");
+  const std::string key = "ckopt.checksum";
+  for (size_t at = 0; (at = bytes.find(key, at)) != std::string::npos;)
+    bytes.replace(at, key.size(), "other.checksum");
+  put("old", bytes);
+  OpenCheckpoint old = valueOf(openCheckpoint(file("old")));
+  EXPECT_FALSE(old.tensors.hasChecksums());
+  EXPECT_EQ(valueOf(old.tensors.readAll()).find("w")->getDouble(0), 1);
+}
+
 TEST_F(Checkpoints, AFullDiskKeepsThePreviousOne) {
   EXPECT_EQ(textOf(writeCheckpoint(file("c"), some())), "");
   const std::string before = get("c");

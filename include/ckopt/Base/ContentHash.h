@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 namespace ckopt {
 
@@ -38,6 +39,14 @@ public:
 private:
   uint64_t hash = 0x243F6A8885A308D3ull, total = 0;
 };
+
+/// How files write a hash: 16 hexadecimal digits.
+inline std::string hexText(uint64_t value) {
+  std::string text(16, '0');
+  for (size_t i = text.size(); i-- > 0; value >>= 4)
+    text[i] = "0123456789abcdef"[value & 15];
+  return text;
+}
 
 } // namespace ckopt
 

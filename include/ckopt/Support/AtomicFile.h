@@ -35,6 +35,10 @@ public:
   llvm::Error write(const void *bytes, size_t size) {
     return write(llvm::StringRef(static_cast<const char *>(bytes), size));
   }
+  /// Writes over bytes that were written before; for regular files.
+  llvm::Error overwrite(uint64_t at, llvm::StringRef bytes);
+  /// False: a device or pipe, which takes bytes in order only.
+  bool isRegular() const { return !temporary.empty(); }
   /// Bytes written so far.
   uint64_t position() const { return written; }
   /// Renames the temporary to the file's name.

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The reader maps the file into memory and returns views of it, after it has
-// checked the whole header (ckopt/Base/Safetensors.h). The writer is atomic.
+// checked the whole header (ckopt/Base/Safetensors.h). The writer is atomic and
+// computes the checksums while it writes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_SAFETENSORS_H
@@ -12,6 +13,7 @@
 #include "ckopt/Base/Safetensors.h"
 #include "ckopt/Support/HostTensor.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include <memory>
 
@@ -24,6 +26,9 @@ namespace ckopt {
 struct SafetensorsFile {
   TensorMap tensors; ///< in the order of their data
   StringMetadata metadata;
+  /// Checksums of tensors, where the file has them; not compared yet.
+  llvm::StringMap<uint64_t> hashes;
+  bool hasChecksum = false; ///< of its header, which was compared
 };
 
 llvm::Expected<SafetensorsFile> readSafetensors(llvm::StringRef path);

@@ -5,13 +5,14 @@
 // What reads weights and checkpoints asks for parts of tensors, and need not
 // know how many processes wrote them (ckopt/Base/ShardedFile.h). Files are
 // mapped: only what is read comes into memory, and parts that lie in one piece
-// are views. Parts of shares are compared with their checksums.
+// are views. What has a checksum is compared with it before it is returned.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_STOREDTENSORS_H
 #define CKOPT_SUPPORT_STOREDTENSORS_H
 
 #include "ckopt/Support/Safetensors.h"
+#include <optional>
 
 namespace ckopt {
 
@@ -23,6 +24,9 @@ public:
 
   const StringMetadata &metadata() const { return data; }
   llvm::ArrayRef<TensorSpec> specs() const { return tensors; }
+  /// False where nothing vouches for the values: the file is another program's,
+  /// or an earlier ckopt's.
+  bool hasChecksums() const { return checksums; }
   /// Returns the elements [begin, begin + count), in row-major order, of the
   /// tensor with this number in specs(), as a vector.
   llvm::Expected<HostTensor> read(size_t number, int64_t begin,
@@ -37,9 +41,9 @@ private:
   struct Piece {
     int64_t begin = 0;
     HostTensor value;
-    size_t share = 0; ///< in `shares`
-    uint64_t hash = 0;
-    mutable bool checked = true;
+    size_t file = 0; ///< in `files`
+    std::optional<uint64_t> hash;
+    mutable bool checked = false;
   };
   StoredTensors() = default;
   llvm::Error openShares(llvm::StringRef path);
@@ -51,7 +55,8 @@ private:
   std::vector<TensorSpec> tensors;
   std::vector<std::vector<Piece>> pieces; ///< of each tensor, by `begin`
   llvm::StringMap<size_t> numbers;
-  std::vector<std::string> shares; ///< names of files
+  std::vector<std::string> files; ///< their names
+  bool checksums = false;
 };
 
 /// Returns what a path names where links are followed: the folder of shares
