@@ -8,6 +8,7 @@
 #include "ckopt/Base/JsonText.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <cmath>
@@ -209,10 +210,9 @@ llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
 }
 
 llvm::Expected<CostProfile> CostProfile::read(StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path);
+  auto file = openInputBuffer(path, /*endsWithZero=*/true);
   if (!file)
-    return inputError("cannot read the profile " + path + ": " +
-                      file.getError().message());
+    return withContext(file.takeError(), "cannot read the profile " + path);
   auto profile = parse((*file)->getBuffer());
   if (!profile)
     return withContext(profile.takeError(), path);

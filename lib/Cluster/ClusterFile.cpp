@@ -10,6 +10,7 @@
 
 #include "ckopt/Base/JsonText.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -153,9 +154,9 @@ llvm::Expected<Cluster> ckopt::cluster::parseCluster(StringRef text) {
 }
 
 llvm::Expected<Cluster> ckopt::cluster::readCluster(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  auto buffer = openInputBuffer(path, /*endsWithZero=*/true);
   if (!buffer)
-    return inputError(path + ": " + buffer.getError().message());
+    return withContext(buffer.takeError(), path);
   auto cluster = parseCluster((*buffer)->getBuffer());
   if (!cluster)
     return withContext(cluster.takeError(), path);

@@ -15,6 +15,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 #include "ckopt/Driver/Session.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -233,7 +234,11 @@ llvm::Error Compilation::importModel() {
   if (llvm::Error error = settleTarget())
     return error;
   if (!opts.phases.from.empty()) {
-    imported.module = parseSourceFile<ModuleOp>(opts.model, context.get());
+    auto text = readInput(opts.model, /*endsWithZero=*/true);
+    if (!text)
+      return text.takeError();
+    imported.module = parseSourceString<ModuleOp>((*text)->getBuffer(),
+                                                  context.get(), opts.model);
     if (!imported.module)
       return inputError("cannot read IR from '" + opts.model + "'");
     if (llvm::Error error = checkMadeWith(module(), opts, *targetInfo))

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Flags.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Support/Npz.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -39,8 +40,9 @@ static llvm::Error readNumbers(StringRef flag, StringRef text,
     for (int64_t i = 0; i < array->numElements(); ++i)
       numbers.push_back(array->getDouble(i));
   } else if (!isList) {
-    auto file = llvm::MemoryBuffer::getFile(text);
-    if (!file || !parse((*file)->getBuffer()))
+    auto file = openInputBuffer(text, /*endsWithZero=*/true);
+    bool isRead = !llvm::errorToBool(file.takeError());
+    if (!isRead || !parse((*file)->getBuffer()))
       return usageError("--" + flag + ": '" + text +
                         "' is neither a list of numbers (0.5,1,2) nor a file "
                         "of them (text, .npy)");

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "TrainLog.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -20,10 +21,9 @@ static constexpr const char *columns =
 /// Lines that follow must have the columns of those before.
 static llvm::Error checkHeader(const std::string &path,
                                llvm::StringRef header) {
-  auto file = llvm::MemoryBuffer::getFile(path);
+  auto file = readInput(path, /*endsWithZero=*/true);
   if (!file)
-    return inputError("cannot read '" + path +
-                      "': " + file.getError().message());
+    return file.takeError();
   llvm::StringRef first = (*file)->getBuffer().split('\n').first.rtrim('\r');
   if (first == header)
     return llvm::Error::success();

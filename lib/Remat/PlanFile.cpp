@@ -21,6 +21,7 @@
 #include "ckopt/Planner/Verifier.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
@@ -115,10 +116,9 @@ llvm::Expected<StoredPlan> StoredPlan::parse(StringRef text,
 }
 
 llvm::Expected<StoredPlan> StoredPlan::read(const std::string &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  auto buffer = openInputBuffer(path, /*endsWithZero=*/true);
   if (!buffer)
-    return inputError("plan file '" + path +
-                      "': " + buffer.getError().message());
+    return withContext(buffer.takeError(), "plan file '" + path + "'");
   return parse((*buffer)->getBuffer(), path);
 }
 

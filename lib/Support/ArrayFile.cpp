@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/ArrayFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Support/Npz.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -116,11 +117,9 @@ Expected<std::vector<std::string>> listFiles(StringRef pattern) {
 }
 
 Expected<HostArray> mapNumbers(StringRef path, DType dtype) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(
-      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer = readInput(path);
   if (!buffer)
-    return inputError("cannot read '" + path +
-                      "': " + buffer.getError().message());
+    return buffer.takeError();
   const int64_t bytes = int64_t((*buffer)->getBufferSize());
   if (bytes % dtypeSize(dtype))
     return inputError(path + ": " + Twine(bytes) +

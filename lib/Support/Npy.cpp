@@ -9,6 +9,7 @@
 #include "ckopt/Base/Npy.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Support/Npz.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -47,21 +48,17 @@ Expected<HostArray> viewNpy(StringRef bytes, StringRef what,
 }
 
 Expected<HostArray> mapNpy(StringRef path) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(
-      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer = readInput(path);
   if (!buffer)
-    return inputError("cannot read '" + path +
-                      "': " + buffer.getError().message());
+    return buffer.takeError();
   std::shared_ptr<MemoryBuffer> shared = std::move(*buffer);
   return viewNpy(shared->getBuffer(), path, shared);
 }
 
 Expected<HostTensor> readNpy(StringRef path) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(
-      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer = readInput(path);
   if (!buffer)
-    return inputError("cannot read '" + path +
-                      "': " + buffer.getError().message());
+    return buffer.takeError();
   return parseNpy((*buffer)->getBuffer(), path);
 }
 

@@ -12,6 +12,7 @@
 #include "ckopt/Support/Npz.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -40,11 +41,9 @@ static bool fits(uint64_t at, uint64_t size, uint64_t total) {
 }
 
 Expected<NpzReader> NpzReader::open(StringRef path, StringRef cache) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(
-      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer = readInput(path);
   if (!buffer)
-    return inputError("cannot read '" + path +
-                      "': " + buffer.getError().message());
+    return buffer.takeError();
   Expected<NpzReader> reader = fromBuffer(std::move(*buffer), path);
   if (reader)
     reader->cache = cache.str();
@@ -278,9 +277,12 @@ NpzReader::unpackToCache(const Member &member, StringRef packed) const {
       file, name + "-" + Twine(member.size) + "-" +
                 utohexstr(xxh3_64bits(packed), /*LowerCase=*/true) + ".npy");
   auto map = [&]() -> std::shared_ptr<MemoryBuffer> {
-    ErrorOr<std::unique_ptr<MemoryBuffer>> mapped = MemoryBuffer::getFile(
-        file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-    if (mapped && (*mapped)->getBufferSize() == member.size &&
+    auto mapped = openInputBuffer(file);
+    if (!mapped) {
+      consumeError(mapped.takeError());
+      return nullptr;
+    }
+    if ((*mapped)->getBufferSize() == member.size &&
         checksumOf((*mapped)->getBuffer()) == member.crc)
       return std::move(*mapped);
     return nullptr;

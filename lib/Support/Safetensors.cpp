@@ -15,6 +15,7 @@
 #include "ckopt/Base/ContentHash.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Support/TensorParts.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Endian.h"
@@ -58,11 +59,9 @@ Expected<SafetensorsFile> parseSafetensors(std::shared_ptr<MemoryBuffer> buffer,
 }
 
 Expected<SafetensorsFile> readSafetensors(StringRef path) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(
-      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer = readInput(path);
   if (!buffer)
-    return inputError("cannot read '" + path +
-                      "': " + buffer.getError().message());
+    return buffer.takeError();
   return parseSafetensors(std::move(*buffer), path);
 }
 

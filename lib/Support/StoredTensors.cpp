@@ -17,6 +17,7 @@
 #include "ckopt/Base/ContentHash.h"
 #include "ckopt/Base/ShardedFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -93,11 +94,10 @@ Error StoredTensors::openShares(StringRef path) {
 
 Error StoredTensors::openShare(const std::string &file,
                                const ShardFile &share) {
-  auto opened = MemoryBuffer::getFile(file, /*IsText=*/false,
-                                      /*RequiresNullTerminator=*/false);
+  auto opened = openInputBuffer(file);
   if (!opened)
-    return inputError("its share '" + file +
-                      "' cannot be read: " + opened.getError().message());
+    return withContext(opened.takeError(),
+                       "its share '" + file + "' cannot be read");
   std::shared_ptr<MemoryBuffer> buffer = std::move(*opened);
   SafetensorsHeader header;
   std::vector<ShardPart> parts;

@@ -6,6 +6,7 @@
 #include "ckopt/Target/LibraryTableFile.h"
 #include "ckopt/Base/JsonText.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -254,10 +255,10 @@ ckopt::parseLibraryTable(StringRef source, StringRef cpuClass) {
 
 llvm::Expected<std::shared_ptr<const LibraryTable>>
 ckopt::readLibraryTable(StringRef path, StringRef cpuClass) {
-  auto file = llvm::MemoryBuffer::getFile(path);
+  auto file = openInputBuffer(path, /*endsWithZero=*/true);
   if (!file)
-    return inputError("cannot read the library table " + path + ": " +
-                      file.getError().message());
+    return withContext(file.takeError(),
+                       "cannot read the library table " + path);
   auto table = parseLibraryTable((*file)->getBuffer(), cpuClass);
   if (!table)
     return withContext(table.takeError(), "library table " + path.str());

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "ImageFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <csetjmp>
@@ -246,11 +247,9 @@ static Error readWith(StringRef path, StringRef bytes, bool (*head)(Reader &),
 }
 
 static Error readFile(StringRef path, ImageHead &head, Image *image) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFile(
-      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto file = readInput(path);
   if (!file)
-    return inputError("cannot read '" + path +
-                      "': " + file.getError().message());
+    return file.takeError();
   const StringRef bytes = (*file)->getBuffer();
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) {
 #if CKOPT_HAVE_PNG

@@ -135,10 +135,16 @@ static Error listImages(StringRef folder, StringRef name, int64_t label,
     }
     if (holdsItself(path))
       return inputError(path + ": a link to a folder that it is in");
-    if (sys::fs::is_directory(path))
+    sys::fs::file_status status;
+    const bool exists = !sys::fs::status(path, status);
+    if (exists && sys::fs::is_directory(status))
       continue;
-    path.consume_front(folder);
-    paths.push_back(path.drop_while([](char c) { return c == '/'; }).str());
+    StringRef shown = path;
+    shown.consume_front(folder);
+    shown = shown.drop_while([](char c) { return c == '/'; });
+    // A pipe has no end, and a device no image.
+    (exists && !sys::fs::is_regular_file(status) ? listing.others : paths)
+        .push_back(shown.str());
   }
   if (code)
     return inputError("cannot read the folder '" + top +

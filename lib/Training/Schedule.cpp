@@ -8,6 +8,7 @@
 #include "ckopt/Training/Schedule.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/LineIterator.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -137,10 +138,9 @@ const char *scheduleName(ScheduleKind kind) {
 }
 
 Expected<std::vector<double>> readRates(const std::string &path) {
-  auto file = MemoryBuffer::getFile(path, /*IsText=*/true);
+  auto file = readInput(path, /*endsWithZero=*/true);
   if (!file)
-    return inputError("cannot read '" + path +
-                      "': " + file.getError().message());
+    return file.takeError();
   std::vector<double> rates;
   for (line_iterator line(**file, /*SkipBlanks=*/true, '#'); !line.is_at_end();
        ++line) {

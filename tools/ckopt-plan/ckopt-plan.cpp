@@ -15,6 +15,7 @@
 #include "ckopt/Planner/Request.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -29,10 +30,11 @@ using llvm::StringRef;
 namespace {
 
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
+  auto buffer = openInputBuffer(path == "-" ? "/dev/stdin" : path,
+                                /*endsWithZero=*/true);
   if (!buffer)
-    return inputError(path + ": " + buffer.getError().message());
-  return std::move(*buffer);
+    return withContext(buffer.takeError(), path);
+  return buffer;
 }
 
 /// Returns an error for each line of `text`, each with the file's name.

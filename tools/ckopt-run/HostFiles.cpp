@@ -9,6 +9,7 @@
 #include "HostFiles.h"
 
 #include "ckopt/Base/ContentHash.h"
+#include "ckopt/Base/InputFile.h"
 #include "ckopt/Base/Npy.h"
 #include "ckopt/Base/ShardedFile.h"
 
@@ -39,9 +40,10 @@ std::string ckopt::run::shapeText(const int64_t *shape, int64_t rank) {
 
 bool ckopt::run::readFile(const std::string &path, std::vector<char> &bytes,
                           std::string &error) {
-  std::FILE *file = std::fopen(path.c_str(), "rb");
+  const int opened = openInput(path, error);
+  std::FILE *file = opened < 0 ? nullptr : fdopen(opened, "rb");
   if (!file) {
-    error = path + ": " + std::strerror(errno);
+    error = path + ": " + error;
     return false;
   }
   char block[1 << 16];

@@ -18,6 +18,7 @@
 #include <map>
 #include <png.h>
 #include <set>
+#include <sys/stat.h>
 
 using namespace ckopt;
 
@@ -452,10 +453,11 @@ TEST_F(Images, InFoldersThatAreNotUsable) {
   putClasses();
   put("d/ant/notes.txt", "x");
   put("d/.hidden", "x");
+  ASSERT_EQ(mkfifo(file("d/ant/pipe.png").c_str(), 0600), 0);
   auto listing = valueOf(ImageListing::read(file("d")));
   ASSERT_EQ(listing.remarks().size(), 1u);
   expectContains(listing.remarks()[0],
-                 "1 files are left out, which are no .png or .jpg or in "
+                 "2 files are left out, which are no .png or .jpg or in "
                  "no class's folder; the first is 'ant/notes.txt'");
   folderOf("d/ant/.thumbnails");
   putPng("d/ant/.thumbnails/a.png", picture(5, 5));

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Emit/KernelCache.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm-c/Core.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -84,10 +85,11 @@ std::optional<std::vector<char>> KernelCache::find(llvm::StringRef key) {
   if (path.empty())
     return std::nullopt;
   std::string file = fileOf(key);
-  auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-  if (!buffer)
+  auto buffer = openInputBuffer(file);
+  if (!buffer) {
+    llvm::consumeError(buffer.takeError());
     return std::nullopt;
+  }
   llvm::StringRef bytes = (*buffer)->getBuffer();
   if (bytes.consume_front(kMagic) && bytes.size() >= sizeof(uint64_t)) {
     uint64_t sum = llvm::support::endian::read64le(bytes.data());

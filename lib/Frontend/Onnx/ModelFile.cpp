@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "ModelFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/InputBuffer.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -40,11 +41,9 @@ static bool parseBytes(onnx::ModelProto &model, llvm::StringRef bytes) {
 
 llvm::Expected<std::shared_ptr<llvm::MemoryBuffer>>
 onnx_frontend::mapModelFile(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
+  auto buffer = readInput(path);
   if (!buffer)
-    return inputError("cannot read '" + path +
-                      "': " + buffer.getError().message());
+    return buffer.takeError();
   if ((*buffer)->getBufferSize() == 0)
     return inputError("'" + path + "' is empty: expected an ONNX model");
   if ((*buffer)->getBufferSize() > size_t(INT_MAX))
@@ -212,15 +211,10 @@ mapExternal(const onnx::TensorProto &tensor, llvm::StringRef modelPath,
   if (!resolved.starts_with(folder))
     return inputError(what + ": external data '" + full +
                       "' leads out of the model's folder");
-  // Opening a pipe would wait for a writer that may never come.
-  if (!llvm::sys::fs::is_regular_file(resolved))
-    return inputError(what + ": external data '" + full +
-                      "' is no regular file");
-  auto buffer = llvm::MemoryBuffer::getFile(resolved, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
+  auto buffer = openInputBuffer(resolved);
   if (!buffer)
-    return inputError(what + ": cannot read external data '" + full +
-                      "': " + buffer.getError().message());
+    return withContext(buffer.takeError(),
+                       what + ": cannot read external data '" + full + "'");
   llvm::StringRef bytes = (*buffer)->getBuffer();
   if (offset > bytes.size() || bytes.size() - offset < bytesWanted ||
       length != bytesWanted)
