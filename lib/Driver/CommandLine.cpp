@@ -8,9 +8,11 @@
 #include "Flags.h"
 #include "LossChoice.h"
 #include "Parallel.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Base/Version.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
@@ -116,7 +118,8 @@ static void printHelp(const CommandInfo &info, const FlagTable &table,
 }
 
 llvm::raw_ostream &DriverOptions::out() const {
-  return quiet ? llvm::nulls() : llvm::outs();
+  static PrintableStream terminal(llvm::outs());
+  return quiet ? llvm::nulls() : terminal;
 }
 
 llvm::Error DriverFlags::settleTarget() {
@@ -353,7 +356,7 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     silence(options);
   else
     for (const std::string &remark : given.remarks)
-      llvm::errs() << "ckopt: " + remark + "\n";
+      llvm::errs() << "ckopt: " + printable(remark) + "\n";
   code = ExitOk;
   return true;
 }

@@ -11,6 +11,7 @@
 #include "DumpedPhases.h"
 #include "LossChoice.h"
 #include "ckopt/Backends/Backends.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
@@ -41,10 +42,11 @@ static Message::Severity severityOf(const Diagnostic &diagnostic) {
 /// Passes a diagnostic and its notes to the handler, with the node that it
 /// belongs to.
 static void handOn(Diagnostic &diagnostic, const MessageHandler &messages) {
-  Message message{severityOf(diagnostic), "", diagnostic.str()};
+  Message message{severityOf(diagnostic), "",
+                  printable(diagnostic.str(), /*keepLines=*/true)};
   Location location = diagnostic.getLocation();
   if (std::string node = getSourceName(location); !node.empty())
-    message.where = "node '" + node + "'";
+    message.where = "node '" + printable(node) + "'";
   else if (auto file = dyn_cast<FileLineColLoc>(location))
     message.where = file.getFilename().str() + ":" +
                     std::to_string(file.getLine()) + ":" +
@@ -64,7 +66,12 @@ std::string Message::str() const {
 }
 
 void ckopt::printMessage(const Message &message) {
-  llvm::errs() << message.str() + "\n"; // one write: ranks share a terminal
+  // One write, since ranks share a terminal. Further lines are indented, so
+  // that a name cannot make one that looks like another message.
+  std::string text;
+  for (char c : printable(message.str(), /*keepLines=*/true))
+    text += c == '\n' ? "\n  " : std::string(1, c);
+  llvm::errs() << text + "\n";
 }
 
 Compilation::Compilation(CompileOptions options)

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ModuleSums.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/Format.h"
@@ -122,7 +123,7 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   if (!compilation.trained().empty())
     os << "\n";
   for (const std::string &line : compilation.trained())
-    os << line << "\n";
+    os << printable(line) << "\n";
 }
 
 static void writePlanJson(llvm::json::OStream &json,

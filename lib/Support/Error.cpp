@@ -5,6 +5,7 @@
 // See the header. O(length of the messages).
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/ToldError.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -54,7 +55,7 @@ ErrorText takeErrorText(Error error) {
       result.code = code;
     else
       result.text += '\n';
-    result.text += info.message();
+    result.text += printable(info.message(), /*keepLines=*/true);
   });
   return result;
 }

@@ -13,6 +13,9 @@
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSet.h"
 #include <limits>
 #include <zlib.h>
 
@@ -176,12 +179,34 @@ std::string endRecords(uint64_t count, uint64_t start, uint64_t size) {
 
 } // namespace
 
+/// The member that holds an array: a name that begins at the root, climbs out
+/// of a folder or ends early would lead programs that unpack archives to files
+/// elsewhere, so that these characters are written as in addresses (%2F).
+static std::string memberOf(StringRef name) {
+  std::string result;
+  SmallVector<StringRef> parts;
+  name.split(parts, '/');
+  const bool climbs = is_contained(parts, "..");
+  for (char c : name) {
+    const bool atRoot = c == '/' && result.empty();
+    if (c == '\0' || c == '\\' || atRoot || (climbs && c == '/'))
+      result += c == '/' ? "%2F" : c == '\\' ? "%5C" : "%00";
+    else
+      result += c;
+  }
+  return result + ".npy";
+}
+
 Error writeNpz(StringRef path, const TensorMap &tensors, bool deflate) {
   return writeFileAtomically(path, [&](AtomicFile &file) -> Error {
     std::string directory;
+    StringSet<> names;
     for (const auto &[name, tensor] : tensors) {
       Entry entry;
-      entry.name = name + ".npy";
+      entry.name = memberOf(name);
+      if (!names.insert(entry.name).second)
+        return inputError("cannot write '" + path +
+                          "': two of its arrays are '" + entry.name + "'");
       entry.deflated = deflate;
       if (entry.name.size() > 0xffff)
         return inputError("cannot write '" + path +

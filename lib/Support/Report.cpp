@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Report.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/Support/Format.h"
@@ -30,6 +31,8 @@ void TextTable::addColumn(StringRef header, Align align) {
 
 void TextTable::addRow(std::vector<std::string> cells) {
   assert(cells.size() <= columns.size() && "more cells than columns");
+  for (std::string &cell : cells) // a name would break the table's lines
+    cell = printable(cell);
   cells.resize(columns.size());
   rows.push_back(std::move(cells));
 }
@@ -72,6 +75,11 @@ void TextTable::print(raw_ostream &os, unsigned indent) const {
     else
       printLine([&](size_t c) -> StringRef { return row[c]; });
   }
+}
+
+void PrintableStream::write_impl(const char *bytes, size_t size) {
+  to << printable({bytes, size}, /*keepLines=*/true);
+  written += size;
 }
 
 std::string formatNumber(double value, int digits) {

@@ -9,6 +9,7 @@
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Support/ByteSize.h"
 
+#include "ckopt/Support/Report.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <string>
@@ -50,7 +51,10 @@ struct CommandLine {
   /// Where figures are printed: nowhere, or beside a result that goes to
   /// standard output.
   llvm::raw_ostream &log() const {
-    return quiet ? llvm::nulls() : output == "-" ? llvm::errs() : llvm::outs();
+    static PrintableStream out(llvm::outs()), err(llvm::errs());
+    if (quiet)
+      return llvm::nulls();
+    return output == "-" ? err : out;
   }
 };
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Loaded.h"
 
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Runtime/StatusExit.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ void ckopt::run::nameComplaints(std::string name) {
 }
 
 int ckopt::run::complain(int code, const std::string &text) {
-  std::fprintf(stderr, "%s: error: %s\n", complainer.c_str(), text.c_str());
+  std::fprintf(stderr, "%s: error: %s\n", complainer.c_str(),
+               printable(text, /*keepLines=*/true).c_str());
   return code;
 }
 

@@ -13,6 +13,7 @@
 
 #include "ckopt/Base/ExitCodes.h"
 #include "ckopt/Base/KernelNames.h"
+#include "ckopt/Base/PrintableText.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -185,8 +186,8 @@ void Times::print() const {
     std::printf("%10.1f %6lld %12.2f %10.1f  %s (%s)\n", all(&line) * 1e6,
                 static_cast<long long>(line.count), line.seconds * 1e6,
                 static_cast<double>(bytesOf(*line.launch)) / seconds / 1e9,
-                symbolOf(manifest, *line.launch).c_str(),
-                line.call->source.substr(0, 60).c_str());
+                printable(symbolOf(manifest, *line.launch)).c_str(),
+                printable(line.call->source.substr(0, 60)).c_str());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "Results.h"
 
 #include "ckopt/Base/ExitCodes.h"
+#include "ckopt/Base/PrintableText.h"
 
 #include <algorithm>
 #include <cmath>
@@ -165,7 +166,7 @@ int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
       largest = std::isnan(relative) ? INFINITY : relative, worst = &pair;
   }
   std::printf("largest error of %zu tensors %.3g ('%s')\n", pairs.size(),
-              largest, worst->name.c_str());
+              largest, printable(worst->name).c_str());
   if (squares > 0)
     std::printf("error of all gradients together %.3g\n",
                 std::isnan(distances) ? INFINITY

@@ -13,6 +13,7 @@
 #include "RuntimeLibrary.h"
 
 #include "ckopt/Base/ExitCodes.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Base/Version.h"
 #include "ckopt/Runtime/CudaSearch.h"
 
@@ -315,7 +316,7 @@ int writeOutputs(Loaded &loaded, const Options &options) {
 }
 
 void list(const Manifest &m) {
-  std::printf("made by %s\n", m.producer.c_str());
+  std::printf("made by %s\n", printable(m.producer).c_str());
   if (m.target == runtime::Target::Cuda)
     std::printf("for CUDA devices of compute capability %d.%d or higher, with "
                 "a driver for CUDA %d.%d or later\n%zu kernels\n",
@@ -332,14 +333,14 @@ void list(const Manifest &m) {
         "%-15s %-5s %-16s %s\n", std::string(roleName(t.role)).c_str(),
         std::string(dtypeName(t.dtype)).c_str(),
         shapeText(shape.data(), static_cast<int64_t>(shape.size())).c_str(),
-        (t.name + (t.shards > 1
-                       ? " (shared by " + std::to_string(t.shards) + " ranks)"
+        (printable(t.name) +
+         (t.shards > 1 ? " (shared by " + std::to_string(t.shards) + " ranks)"
                        : ""))
             .c_str());
   }
   for (const auto &f : m.functions)
-    std::printf("function %s: %zu inputs, %zu outputs\n", f.name.c_str(),
-                f.inputs.size(), f.outputs.size());
+    std::printf("function %s: %zu inputs, %zu outputs\n",
+                printable(f.name).c_str(), f.inputs.size(), f.outputs.size());
 }
 
 int checkFunction(const runtime::Manifest &manifest, const std::string &name) {

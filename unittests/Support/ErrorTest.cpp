@@ -23,6 +23,17 @@ TEST(Error, SeveralErrorsAreOneLineEachAndTheFirstGivesTheCode) {
   EXPECT_EQ(printed, "ckopt: error: one\nckopt: error: two\n");
 }
 
+TEST(Error, NamesDoNotSteerTheTerminal) {
+  std::string printed;
+  llvm::raw_string_ostream os(printed);
+  // ESC, BEL, DEL, C1's CSI, an override of direction; letters stay.
+  reportError(
+      inputError("'\x1b[31m\a\x7f\xc2\x9b\xe2\x80\xae\xc3\xa9'\nforged"),
+      "ckopt", os);
+  EXPECT_EQ(printed, "ckopt: error: '\\x1b[31m\\x07\\x7f\\xc2\\x9b"
+                     "\\xe2\\x80\\xae\xc3\xa9'\nckopt: error: forged\n");
+}
+
 namespace {
 /// Counts writes, as an unbuffered stream makes them.
 class CountingStream : public llvm::raw_ostream {

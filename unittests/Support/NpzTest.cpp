@@ -8,6 +8,7 @@
 #include "ckopt/Base/Npy.h"
 #include <cmath>
 #include <limits>
+#include <set>
 
 using namespace ckopt;
 using llvm::StringRef;
@@ -117,6 +118,26 @@ TEST_F(NpzFiles, WritesWhatItReads) {
     EXPECT_EQ(back.begin()->first, "weight");
   }
   EXPECT_LT(get("t.npz").size(), 3000u) << "56 kB of zeros were not deflated";
+}
+
+TEST_F(NpzFiles, NoMemberLeadsOutOfTheArchive) {
+  TensorMap map;
+  for (const char *name : {"../../x", "/etc/x", "a/../../x", "..", "a/b..c/d"})
+    map.insert(name, HostTensor::scalar(1.0f));
+  map.insert(std::string("nul\0x", 5), HostTensor::scalar(1.0f));
+  map.insert("..\\x", HostTensor::scalar(1.0f));
+  ASSERT_EQ(textOf(writeNpz(file("t.npz"), map)), "");
+  std::set<std::string> names;
+  for (const std::string &name :
+       valueOf(NpzReader::open(file("t.npz"))).names())
+    names.insert(name);
+  EXPECT_EQ(names,
+            (std::set<std::string>{"..%2F..%2Fx", "%2Fetc/x", "a%2F..%2F..%2Fx",
+                                   "..", "a/b..c/d", "nul%00x", "..%5Cx"}));
+  TensorMap same;
+  same.insert("/x", HostTensor::scalar(1.0f));
+  same.insert("%2Fx", HostTensor::scalar(1.0f));
+  expectContains(textOf(writeNpz(file("s.npz"), same)), "two of its arrays");
 }
 
 TEST_F(NpzFiles, EqualTensorsGiveEqualBytes) {

@@ -39,6 +39,19 @@ TEST(TextTable, CountsColumnsNotBytes) {
   EXPECT_EQ(text, "a   b\n-----\n\xc3\xa9\xc3\xa9  x\nee  x\n");
 }
 
+TEST(TextTable, NamesStayInTheirCells) {
+  TextTable table;
+  table.addColumn("name");
+  table.addRow({"a\x1b]0;t\a\nb"});
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  table.print(os);
+  EXPECT_EQ(text, "name\n------------------\na\\x1b]0;t\\x07\\x0ab\n");
+  text.clear();
+  PrintableStream(os) << "a\x1b\n" << "b\r";
+  EXPECT_EQ(text, "a\\x1b\nb\\x0d");
+}
+
 TEST(Report, Numbers) {
   EXPECT_EQ(formatNumber(0.98333), "0.9833");
   EXPECT_EQ(formatNumber(12.345, 3), "12.3");

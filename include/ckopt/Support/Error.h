@@ -45,8 +45,10 @@ llvm::Error usageError(const llvm::Twine &message);
 /// Puts "context: " before each message of `error`; exit codes stay.
 llvm::Error withContext(llvm::Error error, const llvm::Twine &context);
 
-/// The messages of `error`, one a line, and its exit code (the first one's;
-/// an error that is not a CkoptError counts as an input error). Consumes it.
+/// The messages of `error`, one a line and fit for a terminal (names come from
+/// models and data; ckopt/Base/PrintableText.h), and its exit code (the first
+/// one's; an error that is not a CkoptError counts as an input error). Consumes
+/// it.
 struct ErrorText {
   std::string text;
   ExitCode code = ExitOk;

@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 #include <string>
 #include <vector>
 
@@ -42,6 +43,21 @@ private:
   };
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows; ///< empty: a rule
+};
+
+/// Hands text on that is for a person, with the control characters of foreign
+/// names escaped. What is written at a time must be whole characters.
+class PrintableStream : public llvm::raw_ostream {
+public:
+  explicit PrintableStream(llvm::raw_ostream &to)
+      : raw_ostream(/*unbuffered=*/true), to(to) {}
+
+private:
+  void write_impl(const char *bytes, size_t size) override;
+  uint64_t current_pos() const override { return written; }
+
+  llvm::raw_ostream &to;
+  uint64_t written = 0;
 };
 
 /// Formats `value` with `digits` significant digits, never in exponent form

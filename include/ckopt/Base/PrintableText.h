@@ -1,0 +1,56 @@
+//===- PrintableText.h - foreign text on a terminal -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: names of models and data hold any characters. Written raw, those
+// that control a terminal hide text, set its title, or forge lines. Method: the
+// places where text leaves for a person write such characters as \x1b.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_BASE_PRINTABLETEXT_H
+#define CKOPT_BASE_PRINTABLETEXT_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ckopt {
+
+/// Returns how many bytes at the front of `text` control a terminal or the
+/// direction of what follows: ASCII's and Unicode's controls (the latter with
+/// two bytes), marks and overrides of direction (with three).
+inline size_t controlAt(std::string_view text) {
+  auto at = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : 0; };
+  if (at(0) < 0x20 || at(0) == 0x7f)
+    return 1;
+  if (at(0) == 0xc2 && at(1) >= 0x80 && at(1) < 0xa0)
+    return 2;
+  const bool turns = (at(1) == 0x80 && at(2) >= 0xaa && at(2) <= 0xae) ||
+                     (at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9);
+  return at(0) == 0xe2 && turns ? 3 : 0;
+}
+
+/// Writes control characters as "\x1b". With `keepLines` tabs and line ends
+/// stay, for text that has lines of its own.
+inline std::string printable(std::string_view text, bool keepLines = false) {
+  std::string result;
+  while (!text.empty()) {
+    size_t bytes = controlAt(text);
+    const bool kept = keepLines && (text[0] == '\n' || text[0] == '\t');
+    if (!bytes || kept) {
+      result += text[0];
+      text.remove_prefix(1);
+      continue;
+    }
+    for (; bytes > 0; --bytes, text.remove_prefix(1)) {
+      result += "\\x";
+      result += "0123456789abcdef"[uint8_t(text[0]) >> 4];
+      result += "0123456789abcdef"[uint8_t(text[0]) & 15];
+    }
+  }
+  return result;
+}
+
+} // namespace ckopt
+
+#endif // CKOPT_BASE_PRINTABLETEXT_H
