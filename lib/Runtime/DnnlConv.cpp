@@ -249,6 +249,15 @@ bool unstack(const ConvDesc &c, dnnl_memory_t from,
                                program.argument(target, weights), error);
 }
 
+/// Returns whether oneDNN's kernels may read parts of their scratchpad that
+/// they did not write: those of weight gradients of bf16 do where strides leave
+/// a tap without data (2.6 and 3.2 alike), and add what they find to the
+/// gradient.
+bool readsUnwritten(const PrimitiveDesc &desc) {
+  return desc.kind == PrimitiveKind::ConvWeightGrad &&
+         desc.dtype == DType::BF16;
+}
+
 /// Takes ownership of `pd`. With `stack`, weights are made in the workspace and
 /// returned in it.
 bool assemble(const PrimitiveDesc &desc, const Geometry &g,
@@ -271,8 +280,9 @@ bool assemble(const PrimitiveDesc &desc, const Geometry &g,
     dnnl_primitive_desc_destroy(pd);
     return false;
   }
-  if (!program.append(
-          pd, {{r.dnnlX, x}, {r.dnnlWeights, weights}, {r.dnnlY, y}}, error))
+  if (!program.append(pd,
+                      {{r.dnnlX, x}, {r.dnnlWeights, weights}, {r.dnnlY, y}},
+                      error, readsUnwritten(desc)))
     return false;
   return !reorders || !makesWeights ||
          program.appendReorder(chosen, weights, g.plainWeights, plain, error);

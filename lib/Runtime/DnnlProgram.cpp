@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
 
+#include "OpenMP.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -144,15 +146,15 @@ dnnl_memory_t DnnlProgram::view(const dnnl_memory_desc_t &desc,
 }
 
 bool DnnlProgram::append(dnnl_primitive_desc_t desc,
-                         std::vector<dnnl_exec_arg_t> args,
-                         std::string &error) {
+                         std::vector<dnnl_exec_arg_t> args, std::string &error,
+                         bool zeroesPad) {
   const dnnl_memory_desc_t *pad =
       dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
   bool sound = true;
-  if (pad && dnnl_memory_desc_get_size(pad) > 0) {
+  auto bytes = pad ? static_cast<int64_t>(dnnl_memory_desc_get_size(pad)) : 0;
+  if (bytes > 0) {
     dnnl_memory_t memory = bind(*pad, kPad, 0);
-    pads = std::max(
-        pads, alignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(pad))));
+    pads = std::max(pads, alignUp(bytes));
     sound = memory != nullptr;
     args.push_back({DNNL_ARG_SCRATCHPAD, memory});
   }
@@ -170,7 +172,7 @@ bool DnnlProgram::append(dnnl_primitive_desc_t desc,
     error = dnnlStatusText(status);
     return false;
   }
-  stages.push_back({primitive, std::move(args), 0, -1});
+  stages.push_back({primitive, std::move(args), zeroesPad ? bytes : 0, 0, -1});
   return true;
 }
 
@@ -199,6 +201,25 @@ bool DnnlProgram::appendCopy(const dnnl_memory_desc_t &desc, int from, int to,
   return true;
 }
 
+/// Zeroes memory by all threads of the team.
+static void zero(char *at, int64_t bytes) {
+  struct Range {
+    char *at;
+    int64_t bytes;
+  } range{at, bytes};
+  auto part = [](void *data) {
+    auto &r = *static_cast<Range *>(data);
+    int64_t count = omp_get_num_threads(), own = omp_get_thread_num();
+    int64_t begin = r.bytes * own / count, end = r.bytes * (own + 1) / count;
+    std::memset(r.at + begin, 0, size_t(end - begin));
+  };
+  constexpr int64_t kAlone = 1 << 16; ///< quicker than waking the team
+  if (bytes <= kAlone)
+    std::memset(at, 0, size_t(bytes));
+  else
+    GOMP_parallel(part, &range, unsigned(omp_get_max_threads()), 0);
+}
+
 bool DnnlProgram::execute(void *const *args, void *space, std::string &error) {
   char *base = static_cast<char *>(space);
   auto refuse = [&](dnnl_status_t status) {
@@ -219,6 +240,8 @@ bool DnnlProgram::execute(void *const *args, void *space, std::string &error) {
   for (const Stage &stage : stages) {
     if (stage.to >= 0 && args[stage.from] == args[stage.to])
       continue;
+    if (stage.zeroed)
+      zero(base + workspace, stage.zeroed);
     dnnl_status_t status = dnnl_primitive_execute(
         stage.primitive, dnnlStream(), static_cast<int>(stage.args.size()),
         stage.args.data());

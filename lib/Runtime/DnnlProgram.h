@@ -51,10 +51,11 @@ public:
   /// Makes another memory object of the bytes of `of`.
   dnnl_memory_t view(const dnnl_memory_desc_t &desc, dnnl_memory_t of);
   /// Appends a computation on the given memories and a scratchpad, whose bytes
-  /// all computations share, one after the other; takes ownership of `desc`. On
-  /// failure returns false and sets `error`.
+  /// all computations share, one after the other, and which is zeroed first
+  /// where the computation reads what it did not write; takes ownership of
+  /// `desc`. On failure returns false and sets `error`.
   bool append(dnnl_primitive_desc_t desc, std::vector<dnnl_exec_arg_t> args,
-              std::string &error);
+              std::string &error, bool zeroesPad = false);
   /// Appends a copy from one order to another.
   bool appendReorder(const dnnl_memory_desc_t &fromDesc, dnnl_memory_t from,
                      const dnnl_memory_desc_t &toDesc, dnnl_memory_t to,
@@ -74,6 +75,7 @@ private:
   struct Stage {
     dnnl_primitive_t primitive;
     std::vector<dnnl_exec_arg_t> args;
+    int64_t zeroed = 0;    ///< bytes of the scratchpad
     int from = 0, to = -1; ///< arguments that appendCopy() was given
   };
   dnnl_memory_t bind(const dnnl_memory_desc_t &desc, int arg, int64_t offset);
