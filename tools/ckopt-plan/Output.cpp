@@ -120,13 +120,14 @@ void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
   os << "proven minimum  "
      << (plan.provenMinimum > 0 ? formatBytesExact(plan.provenMinimum)
                                 : std::string("none stated"));
-  if (plan.minimumBudget > plan.provenMinimum && plan.provenMinimum > 0)
-    os << llvm::format(" (%.1f %% below the smallest found)",
-                       100 - 100.0 * double(plan.provenMinimum) /
-                                 double(plan.minimumBudget));
   std::string words = plan.scope.words();
-  if (plan.provenMinimum > 0 && !words.empty())
-    os << " (no plan" << words << " needs less)";
+  std::string note = words.empty() ? "" : "no plan" + words + " needs less";
+  if (plan.minimumBudget > plan.provenMinimum)
+    note = formatPercent(1 - double(plan.provenMinimum) /
+                                 double(plan.minimumBudget)) +
+           " below the smallest found" + (note.empty() ? "" : "; " + note);
+  if (plan.provenMinimum > 0 && !note.empty())
+    os << " (" << note << ")";
   os << "\n";
   if (options.planSeconds >= 0)
     os << "seconds         " << llvm::format("%.2f", options.planSeconds)

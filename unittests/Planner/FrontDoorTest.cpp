@@ -156,7 +156,7 @@ TEST(FrontDoor, OrderOnlyRecomputesNothing) {
   EXPECT_EQ(result.plan.steps.size(), graph.nodes.size());
   EXPECT_LE(simulate(graph, result.plan.steps, true).peak, programPeak(graph));
   options.budget = memoryBound(graph) - 1;
-  EXPECT_EQ(solve(graph, options).status, Status::Infeasible);
+  EXPECT_EQ(solve(graph, options).status(), Status::Infeasible);
 }
 
 } // namespace

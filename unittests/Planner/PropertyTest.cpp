@@ -227,13 +227,13 @@ TEST(Planner, RefusesBadQuestions) {
   Graph graph = chain(3);
   Options options = optionsFor(100);
   options.strategy = "magic";
-  EXPECT_EQ(solve(graph, options).status, Status::Error);
+  EXPECT_EQ(solve(graph, options).status(), Status::Error);
   EXPECT_NE(solve(graph, options).message.find("unknown strategy 'magic'"),
             std::string::npos);
-  EXPECT_EQ(solve(graph, optionsFor(-5)).status, Status::Error);
+  EXPECT_EQ(solve(graph, optionsFor(-5)).status(), Status::Error);
   graph.nodes[0].inputs = {99};
-  EXPECT_EQ(solve(graph, optionsFor(0)).status, Status::Error);
-  EXPECT_EQ(solve(Graph(), optionsFor(0)).status, Status::Optimal);
+  EXPECT_EQ(solve(graph, optionsFor(0)).status(), Status::Error);
+  EXPECT_EQ(solve(Graph(), optionsFor(0)).status(), Status::Optimal);
 }
 
 /// Updates free gradients early, but never before the last reader.

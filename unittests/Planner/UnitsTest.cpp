@@ -103,7 +103,7 @@ TEST(Units, LessThanOneUnitIsTooLittle) {
   Graph graph = scaled(chain(20), 1, 512);
   Options options = packed();
   options.budget = 1;
-  EXPECT_EQ(solve(graph, options).status, Status::Infeasible);
+  EXPECT_EQ(solve(graph, options).status(), Status::Infeasible);
 }
 
 TEST(Units, WhatKernelsTakeToStartDecidesNoBytes) {
