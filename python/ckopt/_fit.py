@@ -170,8 +170,9 @@ def samples_of(step, samples, convert, cast, *, strict=False, first=None):
     settings = settings_of(samples)
     if settings is not None:
         if first:
-            raise UsageError("the first batch is compared with PyTorch's numbers: give arrays or "
-                             "batches, or compile with check=False")
+            some = step._step.read_batch(settings)
+            if some:
+                first(convert(some))
         return settings
     if is_one_batch(samples):
         samples = convert(samples)

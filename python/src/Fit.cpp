@@ -142,6 +142,35 @@ openSamples(StepRun &run, const Samples &samples, const Request &request,
   return nullptr;
 }
 
+/// Reads one batch of samples that the library reads itself, by the names of
+/// arrays; empty where they do not fill one.
+llvm::Expected<TensorMap> readBatch(StepRun &run,
+                                    const std::vector<Setting> &settings) {
+  auto source = openNamed(run, settings, DatasetSource::Order::AsStored, {});
+  if (!source)
+    return source.takeError();
+  std::vector<HostTensor> tensors;
+  std::vector<void *> to;
+  for (const SourceField &field : (*source)->fields()) {
+    std::vector<int64_t> shape = field.shape;
+    if (field.batched)
+      shape.insert(shape.begin(), run.batch());
+    tensors.emplace_back(field.dtype, std::move(shape));
+    to.push_back(tensors.back().mutableRawData());
+  }
+  if (llvm::Error error = (*source)->seek(/*seed=*/0, {}))
+    return std::move(error);
+  auto given = (*source)->next(run.batch(), to);
+  if (!given)
+    return given.takeError();
+  TensorMap batch;
+  for (auto [field, tensor] : llvm::zip_equal((*source)->fields(), tensors))
+    for (const FieldSpec &spec : run.fields())
+      if (*given == run.batch() && spec.name == field.name)
+        batch.set(spec.array, std::move(tensor));
+  return batch;
+}
+
 /// An error where the samples that train do not fill whole batches.
 llvm::Error checkWhole(const StepRun &run, const BatchSource &source,
                        double holdout) {
@@ -306,6 +335,14 @@ void python::bindFit(nb::class_<Step> &step) {
       },
       nb::arg("settings"), nb::arg("metrics"),
       "Evaluates samples that the library reads itself.");
+  step.def(
+      "read_batch",
+      [](Step &self, const std::vector<Setting> &settings) {
+        return toArrays(self.locked(
+            [&](StepRun &run) { return readBatch(run, settings); }));
+      },
+      nb::arg("settings"),
+      "One batch of samples that the library reads itself, or nothing.");
   step.def("fit", fit, nb::arg("samples"), nb::arg("validation").none(),
            nb::arg("count").none(), nb::arg("report").none(),
            nb::arg("options"),

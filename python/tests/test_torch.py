@@ -135,12 +135,28 @@ def test_comparison_is_of_the_weights_of_now(tmp_path):
     assert loaded(*batches[2]) == expected
 
 
+class Averaging(nn.Module):
+    """A network and the average of its weights, which forward moves."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 5)
+        self.teacher = copy.deepcopy(self.layer).requires_grad_(False)
+
+    def forward(self, x):
+        with torch.no_grad():
+            for p, q in zip(self.layer.parameters(), self.teacher.parameters()):
+                q.mul_(0.5).add_(p * 0.5 + 0.1)
+        return self.layer(x) - self.teacher(x)
+
+
 @pytest.mark.parametrize("make, name", [
     (lambda: nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(6, 5))),
      "parametrizations.weight.0._u"),
+    (lambda: Averaging(), "teacher.weight"),
     (lambda: nn.Sequential(nn.Unflatten(1, (2, 3)),
                            nn.InstanceNorm1d(2, track_running_stats=True), nn.Flatten(),
-                           nn.Linear(6, 5)), "1.running_mean")], ids=["spectral", "instance"])
+                           nn.Linear(6, 5)), "1.running_mean")], ids=["spectral", "average", "instance"])
 def test_what_forward_changes_is_refused(make, name):
     """State that the file cannot hold would stay as it was, and its readers with it."""
     x = torch.randn(4, 6)
@@ -222,7 +238,7 @@ def test_settings_of_losses_are_compared():
         assert step(x, y) == pytest.approx(expected.item(), rel=1e-4)
 
 
-def test_fit_compares_its_first_batch():
+def test_fit_compares_its_first_batch(tmp_path):
     """By tensors, by a DataLoader, and with nothing lost where the comparison fails."""
     module, batches = network(), data(6)
     eager = copy.deepcopy(module)
@@ -251,8 +267,9 @@ def test_fit_compares_its_first_batch():
             with pytest.raises(ckopt.torch.ComparisonError, match="layer.weight"):
                 step.fit(samples)
         assert step.updates == 0
-    with pytest.raises(ckopt.UsageError, match="check=False"):
-        step.fit("file.npz")
+    numpy.savez(tmp_path / "lossy.npz", x=x.numpy(), y=y.numpy())
+    with pytest.raises(ckopt.torch.ComparisonError, match="layer.weight"):
+        step.fit(tmp_path / "lossy.npz")  # its first batch is read for the comparison
 
 
 def test_refusals():
@@ -275,3 +292,306 @@ def test_refusals():
     module = nn.Linear(6, 2).to("meta")
     with pytest.raises(ckopt.InputError, match="'weight' is on meta"):
         ckopt.torch.compile_step(module, x, loss="mse", **SETTINGS)
+
+
+class Language(nn.Module):
+    """A small language model that returns its loss; the labels shift by one."""
+
+    def __init__(self, tied=False):
+        super().__init__()
+        self.table, self.norm = nn.Embedding(12, 8), nn.LayerNorm(8)
+        self.head = nn.Linear(8, 12, bias=False)
+        if tied:
+            self.head.weight = self.table.weight
+        self.prompt = nn.Parameter(torch.randn(1, 1, 8))
+
+    def forward(self, input_ids, labels):
+        shifted = nn.functional.pad(labels, (0, 1), value=-100)[..., 1:]
+        scores = self.head(self.norm(self.table(input_ids) + self.prompt))
+        return nn.functional.cross_entropy(scores.flatten(0, 1), shifted.flatten())
+
+
+def follow(module, step, batches, lr=0.5):
+    """Trains a copy in PyTorch beside the step: losses, and all tensors after sync."""
+    eager = copy.deepcopy(module)
+    frozen = {name: p.detach().clone() for name, p in
+              module.named_parameters(remove_duplicate=False) if not p.requires_grad}
+    optimizer = torch.optim.SGD([p for p in eager.parameters() if p.requires_grad], lr=lr)
+    for batch in batches:
+        optimizer.zero_grad()
+        loss = eager(**batch) if isinstance(batch, dict) else eager(*batch)
+        loss.backward()
+        optimizer.step()
+        flat = torch.utils._pytree.tree_leaves(batch)
+        assert step(*flat) == pytest.approx(loss.item(), rel=1e-4)
+    step.sync()
+    expected = eager.state_dict()
+    for name, value in module.state_dict().items():
+        torch.testing.assert_close(value, expected[name], rtol=2e-3, atol=2e-4, msg=name)
+    for name, p in module.named_parameters(remove_duplicate=False):
+        assert name not in frozen or torch.equal(p, frozen[name]), name
+
+
+def masked():
+    ids = torch.randint(0, 12, (4, 6), generator=torch.Generator().manual_seed(2))
+    labels = ids.clone()
+    labels[:, :3] = -100
+    return ids, labels
+
+
+@pytest.mark.parametrize("example", [
+    lambda ids: (ids, ids), lambda ids: (ids, ids.view(4, 6)),
+    lambda ids: (torch.stack([ids, ids])[0], torch.stack([ids, ids])[1]),
+    lambda ids: {"labels": ids, "input_ids": ids}], ids=["same", "view", "slices", "named"])
+def test_equal_examples_are_two_inputs(example):
+    """The exporter takes tensors that share memory for one input."""
+    ids, labels = masked()
+    module = Language()
+    step = ckopt.torch.compile_step(module, example(ids), optimizer=ckopt.SGD(lr=0.5), **SETTINGS)
+    assert list(step.inputs) == ["input_ids", "labels"]
+    follow(module, step, [(ids, labels), (ids.flip(0), labels), (ids, ids)])
+
+
+def test_examples_nest():
+    """Tuples and mappings within are inputs of their own, and shared tensors too."""
+    class Nested(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 5)
+
+        def forward(self, pair, *, extra=None, offset):
+            return (self.layer(pair["x"]) * pair["parts"][0] + offset).square().mean()
+
+    x, scale = torch.randn(4, 6), torch.randn(4, 5)
+    module = Nested()
+    batch = {"pair": {"x": x, "parts": (scale,)}, "offset": scale}
+    step = ckopt.torch.compile_step(module, batch, optimizer=ckopt.SGD(lr=0.5), **SETTINGS)
+    assert sorted(step.inputs) == ["offset", "pair_parts_0", "pair_x"]
+    follow(module, step, [batch, {"pair": {"x": x, "parts": (-scale,)}, "offset": scale}])
+
+
+def test_inputs_that_nothing_reads_are_errors():
+    """Values for it would be taken in silence; a name says that it is known."""
+    class Ignores(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 5)
+
+        def forward(self, x, mask):
+            return self.layer(x).square().mean()
+
+    x = torch.randn(4, 6)
+    settings = dict(optimizer=ckopt.SGD(lr=0.5), **SETTINGS)
+    with pytest.raises(ckopt.InputError, match="'mask'.*unused_inputs"):
+        ckopt.torch.compile_step(Ignores(), (x, x), **settings)
+    with pytest.raises(ckopt.UsageError, match="'x' has an effect"):
+        ckopt.torch.compile_step(Ignores(), (x, x), unused_inputs="x,mask", **settings)
+    with pytest.raises(ckopt.UsageError, match="'masks'"):
+        ckopt.torch.compile_step(Ignores(), (x, x), unused_inputs=["masks"], **settings)
+    module = Ignores()
+    step = ckopt.torch.compile_step(module, (x, x), unused_inputs="mask", **settings)
+    assert step(x=x, mask=x) == pytest.approx(module(x, x).item(), rel=1e-5)
+
+
+def shared_layer():
+    layer = nn.Linear(6, 6)
+    module = nn.Sequential(layer, nn.Tanh(), layer, nn.Linear(6, 5))
+    layer.requires_grad_(False)
+    return module
+
+
+def frozen_views():
+    """Two parameters over one matrix, none of them trained."""
+    module = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Linear(6, 5))
+    whole = torch.randn(12, 6)
+    module[0].weight = nn.Parameter(whole[:6], requires_grad=False)
+    module[2].weight = nn.Parameter(whole[3:9], requires_grad=False)
+    return module
+
+
+def normed():
+    module = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(6, 6)), nn.Linear(6, 5))
+    module[0].parametrizations.weight.original0.requires_grad_(False)
+    return module
+
+
+class Adapted(nn.Module):
+    """A frozen layer with a low-rank part beside it, and a buffer that views its weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Linear(6, 5).requires_grad_(False)
+        self.register_buffer("rows", self.base.weight.detach()[:2])
+        self.down, self.up = nn.Linear(6, 2, bias=False), nn.Linear(2, 5, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x)) + (x @ self.rows.T).sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("make", [shared_layer, frozen_views, normed, Adapted])
+def test_frozen_memory_keeps_its_bits(make):
+    torch.manual_seed(1)
+    module = make()
+    loss = nn.MSELoss()
+    x, y = torch.randn(4, 6), torch.randn(4, 5)
+    step = ckopt.torch.compile_step(module, x, loss=loss, example_targets=y,
+                                    optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = module
+
+        def forward(self, x, y):
+            return loss(self.module(x), y)
+
+    follow(Whole(), step, [(x, y)] * 3, lr=0.1)
+
+
+@pytest.mark.parametrize("by", ["requires_grad", "freeze"])
+def test_frozen_weights_are_frozen_under_all_names(by):
+    """A file names a tied weight by any of its names, PyTorch by the first."""
+    torch.manual_seed(1)
+    module = Language(tied=True)
+    flags = dict(freeze="table.*|norm.*") if by == "freeze" else {}
+    module.requires_grad_(by == "freeze")
+    module.prompt.requires_grad_(True)
+    step = ckopt.torch.compile_step(module, masked(), optimizer=ckopt.SGD(lr=0.5), **flags,
+                                    **SETTINGS)
+    if by == "freeze":
+        module.requires_grad_(False)
+        module.prompt.requires_grad_(True)
+    follow(module, step, [masked()] * 3)
+
+
+@pytest.mark.parametrize("which", ["trained", "frozen", "buffer", "plain"])
+def test_views_of_trained_memory_are_refused(which):
+    """An update of one moves the other in PyTorch, and not in a file."""
+    module = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6))
+    weight = module[0].weight.detach()
+    if which == "buffer":
+        module[1].register_buffer("rows", weight[1:3])
+    elif which == "plain":
+        module[1].kept = [weight.t()]
+    else:
+        module[1].weight = nn.Parameter(weight.t(), requires_grad=which == "trained")
+    with pytest.raises(ckopt.UnsupportedError, match="shares memory with the trained '0.weight'"):
+        ckopt.torch.compile_step(module, torch.randn(4, 6), loss="mse", **SETTINGS)
+
+
+def test_the_second_step_is_compared():
+    """A number that forward counts up is a constant of the file."""
+    class Anneals(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.calls = nn.Linear(6, 5), 0
+
+        def forward(self, x):
+            if not torch.compiler.is_exporting():
+                self.calls += torch.is_grad_enabled()
+            return self.layer(x).square().mean() * (0.5 if self.calls > 1 else 1.0)
+
+    x = torch.randn(4, 6)
+    step = ckopt.torch.compile_step(Anneals(), x, optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+    with pytest.raises(ckopt.torch.ComparisonError, match="second of two steps"):
+        step(x)
+
+
+def test_functions_with_a_backward_of_their_own_are_named():
+    class Round(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.round()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    class Straight(nn.Module):
+        def __init__(self, round_):
+            super().__init__()
+            self.layer, self.round = nn.Linear(6, 6), round_
+
+        def forward(self, x):
+            return (self.round(self.layer(x)) - x).square().mean()
+
+    x = torch.randn(4, 6)
+    settings = dict(optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+    step = ckopt.torch.compile_step(Straight(Round.apply), x, **settings)
+    with pytest.raises(ckopt.torch.ComparisonError, match=r"'Round'.*\(x\) - x\)\.detach"):
+        step(x)
+    # What the error advises.
+    module = Straight(lambda x: x + (x.round() - x).detach())
+    step = ckopt.torch.compile_step(module, x, **settings)
+    follow(module, step, [(x,)] * 2, lr=0.1)
+
+
+@pytest.mark.parametrize("smoothing, weight, reduction", [
+    (0.0, None, "mean"), (0.1, torch.arange(1.0, 6.0), "mean"), (0.2, None, "sum")])
+def test_probabilities_are_targets(smoothing, weight, reduction):
+    """The exporter writes them as labels, and drops the smoothing."""
+    class Soft(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 5)
+
+        def forward(self, x, t):
+            return nn.functional.cross_entropy(self.layer(x), t, weight=weight,
+                                               label_smoothing=smoothing, reduction=reduction)
+
+    x, t = torch.randn(4, 6), torch.rand(4, 5).softmax(1)
+    module = Soft()
+    step = ckopt.torch.compile_step(module, (x, t), optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+    follow(module, step, [(x, t), (x, t.flip(1))], lr=0.1)
+
+
+@pytest.mark.parametrize("function, text", [
+    (lambda x: torch.cdist(x, x.detach()), r"(?s)aten._cdist_forward.*unsqueeze"),
+    (lambda x: x.clamp(1e-7, 1), r"(?s)aten.clamp.*clamp\(1e-7, 1.0\)"),
+    (lambda x: torch.polygamma(1, x), r"(?s)aten.polygamma.*test_torch.py:\d+.*other operators"),
+], ids=["cdist", "clamp", "polygamma"])
+def test_operators_that_cannot_be_exported_are_named(function, text):
+    class Calls(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 6)
+
+        def forward(self, x):
+            return function(self.layer(x)).mean()
+
+    with pytest.raises(ckopt.UnsupportedError, match=text):
+        ckopt.torch.compile_step(Calls(), torch.randn(4, 6), **SETTINGS)
+
+
+def test_one_norm_in_eval_between_others():
+    """By module, by function, and by a class of its own that does more than normalize."""
+    class Active(nn.BatchNorm2d):
+        def forward(self, x):
+            return torch.relu(super().forward(x))
+
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.norm = nn.Conv2d(1, 4, 3), Active(4).eval()
+            self.second, self.last = nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4)
+            self.register_buffer("mean", torch.randn(4))
+            self.register_buffer("variance", torch.rand(4) + 1)
+
+        def forward(self, x):
+            x = self.last(self.second(self.norm(self.first(x))))
+            return nn.functional.batch_norm(x, self.mean, self.variance).square().mean() + x.mean()
+
+    torch.manual_seed(1)
+    module = Mixed()
+    module.norm.running_var.fill_(3.0)
+    batches = [(torch.randn(8, 1, 6, 6),) for _ in range(3)]
+    step = ckopt.torch.compile_step(module, batches[0], optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+    follow(module, step, batches, lr=0.1)
+
+
+def test_budgets_are_of_the_step_alone():
+    """A share that the compared step, without optimizer, could not keep is no error."""
+    module, batches = network(), data(1)
+    step = ckopt.torch.compile_step(module, batches[0][0], loss="cross_entropy",
+                                    optimizer=ckopt.AdamW(lr=0.01), budget_ratio=0.95, **SETTINGS)
+    assert numpy.isfinite(step(*batches[0]))

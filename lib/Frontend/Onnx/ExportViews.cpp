@@ -95,7 +95,9 @@ bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
   if (form == Form::Rows || op == "slice")
     result.notes.push_back("'" + entry.target + "' is stored as '" +
                            recovered.nameOf(value.uses.front()) +
-                           "': the entries of it that the model reads");
+                           "': the entries of it that the model reads; the "
+                           "others are not in the file, so that what is "
+                           "trained has another shape than the module's");
   return true;
 }
 
