@@ -3,9 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Prints only the diagnosis, on standard output: the form of export, missing
-// operators, the loss, which parameters are trained, and warnings. Exit code 0
-// says that the file can be trained as the model that was exported; 1 that it
-// cannot be read or lacks parameters; 4 that operators are missing.
+// operators, the loss, which parameters are trained, and warnings. The verdict
+// vouches for what was compared, and says of what it does not speak. Exit code
+// 0 says that the file can be trained, and as the model that was exported where
+// it notes that model's calls; 1 that it cannot be read, lacks parameters or
+// computes something else; 4 that operators are missing, that calls are not
+// compared, or that weights are too narrow for updates.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
@@ -149,6 +152,44 @@ static llvm::Error importForCheck(std::unique_ptr<Compilation> &compilation,
   return compilation->import();
 }
 
+/// Says of what the notes in a file never speak.
+constexpr const char kNotCovered[] =
+    "not covered, since no file tells: requires_grad (--freeze), hooks on "
+    "gradients, backward() of one's own where forward() leaves no operation";
+
+/// Prints the verdict if nothing speaks against training; else returns what
+/// does.
+static llvm::Error verdict(const onnx_frontend::ExportDiagnosis &diagnosis,
+                           StringRef path, ErrorText problem,
+                           llvm::raw_ostream &os) {
+  llvm::Error errors = llvm::Error::success();
+  if (problem.code != ExitOk)
+    errors = makeError(problem.code, problem.text);
+  if (diagnosis.isAnother())
+    errors = llvm::joinErrors(
+        std::move(errors),
+        inputError(onnx_frontend::describeLost(diagnosis, path)));
+  if (!diagnosis.uncompared.empty()) {
+    std::string text = ("'" + path + "': check cannot vouch for these: ").str();
+    for (const std::string &sentence : diagnosis.uncompared)
+      text += "\n  not compared: " + sentence;
+    errors =
+        llvm::joinErrors(std::move(errors), makeError(ExitUnsupported, text));
+  }
+  if (errors)
+    return errors;
+  if (!diagnosis.numCompared) {
+    os << "verdict: can be trained as the file says; it notes no calls of the "
+          "model that was exported, so that nothing was compared with that\n";
+    return errors;
+  }
+  os << "verdict: can be trained as the model that was exported\n"
+     << "compared: " << counted(int64_t(diagnosis.numCompared), "call")
+     << " that the exporter noted, with what the nodes do\n"
+     << kNotCovered << "\n";
+  return errors;
+}
+
 llvm::Error ckopt::runCheck(DriverOptions &options) {
   llvm::raw_ostream &os = options.out();
   const std::string &path = options.compile.model;
@@ -168,6 +209,8 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
   os << "operators: "
      << (unsupported ? "not all are supported" : "all supported") << "\n";
   if (problem.code == ExitOk) {
+    if (llvm::Error error = compilation->checkTrainedTypes())
+      problem = takeErrorText(std::move(error));
     auto forward = compilation->module().lookupSymbol<func::FuncOp>("forward");
     if (guessedBatch)
       os << "batch: symbolic (--batch=N); 2 for this check\n";
@@ -185,14 +228,5 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
   if (!diagnosis->hasDropout)
     os << "dropout: none in the file\n";
   os.flush();
-  llvm::Error errors = llvm::Error::success();
-  if (problem.code != ExitOk)
-    errors = makeError(problem.code, problem.text);
-  if (!diagnosis->lost.empty())
-    errors = llvm::joinErrors(
-        std::move(errors),
-        inputError(onnx_frontend::describeLost(*diagnosis, path)));
-  if (!errors)
-    os << "verdict: can be trained as the model that was exported\n";
-  return errors;
+  return verdict(*diagnosis, path, std::move(problem), os);
 }

@@ -37,6 +37,7 @@ struct DriverOptions {
   DataOptions data;
   TrainOptions train;
   std::vector<ArrayMapping> constants; ///< --constant: inputs with one value
+  bool asksForInit = false;            ///< --init was given
   std::string output;                  ///< -o
   std::string emaOutput;               ///< --ema-out
   std::string validation; ///< --validation: like --data or --tokens

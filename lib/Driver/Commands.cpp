@@ -37,6 +37,12 @@ CompileOptions ckopt::compileOptions(const DriverOptions &options) {
   CompileOptions compile = options.compile;
   compile.remarks &= !options.quiet;
   compile.lost = onLost(options);
+  compile.import.allowUnread |=
+      options.command == Command::Run || options.command == Command::Import;
+  bool wantsNumbers =
+      options.command == Command::Run || options.command == Command::Grad;
+  compile.import.needValues |=
+      wantsNumbers && options.weights.empty() && !options.asksForInit;
   compile.instrument |= options.checkFinite || options.verifyRemat ||
                         options.profile || !options.profileOut.empty() ||
                         !options.calibrate.empty();
@@ -271,7 +277,33 @@ llvm::Error ckopt::needData(const DriverOptions &options) {
   return llvm::Error::success();
 }
 
+/// A file without weights does not tell its data from its weights: the arrays
+/// that the user has do.
+static void noteArrays(DriverOptions &options) {
+  const DataOptions &data = options.data;
+  if (!data.inputs.empty() || data.path.empty() || data.isStream())
+    return;
+  auto files = openFiles(data);
+  if (!files)
+    return llvm::consumeError(files.takeError()); // reported when it is read
+  auto isTaken = [&](llvm::StringRef array) {
+    bool isConstant = llvm::any_of(options.constants, [&](const auto &mapping) {
+      return mapping.array == array;
+    });
+    llvm::SmallVector<llvm::StringRef> targets;
+    llvm::StringRef(data.targets.empty() ? "y" : data.targets)
+        .split(targets, ',');
+    return isConstant || llvm::any_of(targets, [&](llvm::StringRef target) {
+             return target == array || target.split('=').second == array;
+           });
+  };
+  for (const std::string &array : files->front().arrays)
+    if (!isTaken(array))
+      options.compile.import.arrays.push_back(array);
+}
+
 llvm::Error ckopt::readConstants(DriverOptions &options) {
+  noteArrays(options);
   if (options.constants.empty())
     return llvm::Error::success();
   if (llvm::Error error = needData(options))

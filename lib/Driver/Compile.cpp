@@ -101,7 +101,12 @@ void Compilation::say(Message::Severity severity,
 /// Refuses a file that lacks parameters, or warns about it.
 llvm::Error Compilation::judgeExport() const {
   const auto &diagnosis = imported.diagnosis;
-  if (diagnosis.lost.empty() || opts.lost == LostParameters::Ignore)
+  if (opts.lost == LostParameters::Ignore)
+    return llvm::Error::success();
+  for (const std::string &uncompared : diagnosis.uncompared)
+    say(Message::Severity::Warning,
+        "not compared with the model: " + uncompared);
+  if (!diagnosis.isAnother())
     return llvm::Error::success();
   std::string text = onnx_frontend::describeLost(diagnosis, opts.model);
   if (opts.lost == LostParameters::Refuse)
@@ -116,7 +121,7 @@ llvm::Error Compilation::judgeExport() const {
 /// derived from them.
 llvm::Error Compilation::checkTrainedTypes() const {
   auto forward = module().lookupSymbol<func::FuncOp>("forward");
-  if (!forward || opts.step.forwardOnly || opts.step.optimizer.kind.empty())
+  if (!forward)
     return llvm::Error::success();
   constexpr int64_t kShown = 5;
   std::string names, type;
@@ -146,8 +151,9 @@ llvm::Error Compilation::checkTrainedTypes() const {
       ExitUnsupported,
       "'" + opts.model + "': training updates weights of f32 or f64, and " +
           std::to_string(count) + " are halves: " + names +
-          "; convert the model to f32 (for speed on a GPU add "
-          "--matmul-precision=" +
+          "; freeze them (--freeze, or --train='lora_.*' and the like), "
+          "convert "
+          "the model to f32 (for speed on a GPU add --matmul-precision=" +
           type + "), or keep weights in f32 and cast them where they are read");
 }
 

@@ -200,7 +200,9 @@ llvm::Error Compilation::checkWithTwoSamples() {
 }
 
 llvm::Error Compilation::runPlanning() {
-  if (llvm::Error error = checkTrainedTypes())
+  bool updates = !opts.step.forwardOnly && !opts.step.optimizer.kind.empty();
+  if (llvm::Error error =
+          updates ? checkTrainedTypes() : llvm::Error::success())
     return error;
   if (llvm::Error error = checkWithTwoSamples())
     return error;

@@ -93,6 +93,16 @@ void DriverFlags::addModelFlags() {
           import.inputs.push_back(mapping.name);
         return llvm::Error::success();
       });
+  add("unused-inputs", "NAME,...", Models & ~Run,
+      "data inputs that may have no effect; others that nothing reads are an "
+      "error",
+      [&import](StringRef text) {
+        llvm::SmallVector<StringRef> names;
+        text.split(names, ',', -1, /*KeepEmpty=*/false);
+        for (StringRef name : names)
+          import.unusedInputs.push_back(name.trim().str());
+        return llvm::Error::success();
+      });
   add("params-from-constants", "", Models,
       "weights that a file makes by ConstantOfShape are parameters without "
       "values (--init)",
@@ -112,8 +122,11 @@ void DriverFlags::addModelFlags() {
   add("init", "RULE", Models,
       "weights without values: auto (default, by role), kaiming, xavier, "
       "normal",
-      flag::oneOf("init", o.compile.init,
-                  {"auto", "kaiming", "xavier", "normal"}));
+      [this](StringRef text) {
+        o.asksForInit = true;
+        return flag::oneOf("init", o.compile.init,
+                           {"auto", "kaiming", "xavier", "normal"})(text);
+      });
   add("compute-type", "TYPE", Models,
       "f32 (default) or f64 (slow, for checking)",
       [this, &import](StringRef value) -> llvm::Error {

@@ -305,10 +305,25 @@ llvm::Error ckopt::checkWeightsPath(llvm::StringRef path,
                     "'");
 }
 
+llvm::Error Compilation::checkGoesBack(llvm::StringRef path) const {
+  const auto &partial = imported.diagnosis.partial;
+  if (partial.empty() || !path.ends_with(".safetensors"))
+    return llvm::Error::success();
+  std::string names;
+  for (const std::string &name : partial)
+    names += (names.empty() ? "'" : ", '") + name + "'";
+  return inputError("'" + path + "': of " + names + " the file '" + opts.model +
+                    "' holds only the entries that the model reads, so that "
+                    "the module cannot load them; write .onnx, or export with "
+                    "optimize=False");
+}
+
 llvm::Error Compilation::writeWeights(const Session &session,
                                       const std::string &path, bool averaged,
                                       const StringMetadata &metadata) const {
   if (llvm::Error error = checkWeightsPath(path, "a file of weights"))
+    return error;
+  if (llvm::Error error = checkGoesBack(path))
     return error;
   return useWeightsOnMain(session, averaged, [&](TensorParts &weights) {
     if (llvm::StringRef(path).ends_with(".safetensors"))

@@ -91,6 +91,11 @@ trainOnce(DriverOptions &options, bool writeOutput,
   if (!planned)
     return planned.takeError();
   Session &session = *planned->session;
+  for (const std::string *path : {&options.output, &options.emaOutput})
+    if (llvm::Error error = writeOutput
+                                ? planned->compilation->checkGoesBack(*path)
+                                : llvm::Error::success())
+      return std::move(error);
   auto samples = openSource(session, options.data);
   if (!samples)
     return samples.takeError();

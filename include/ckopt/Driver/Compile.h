@@ -169,6 +169,11 @@ public:
   /// name.
   const std::map<std::string, int64_t> &tableRows() const { return rows; }
 
+  /// Checks that trained weights have a type wide enough for updates.
+  llvm::Error checkTrainedTypes() const;
+
+  /// Refuses a file of weights for the module that would hold parts of some.
+  llvm::Error checkGoesBack(llvm::StringRef path) const;
   /// Writes parameters, running statistics and frozen weights: to FILE.onnx,
   /// the model's file with new values, or FILE.safetensors; with `averaged`
   /// parameters are their averages. A piece of a tensor is in memory at a time.
@@ -203,7 +208,6 @@ private:
   llvm::Error noteFrozenNorms();
   void noteProducts();
   void noteUnclear() const;
-  llvm::Error checkTrainedTypes() const;
   void applyInit();
   void readLimits(mlir::func::FuncOp function);
   void noteTargets();

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
+#include "TorchMetadata.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 
 using namespace mlir;
@@ -101,6 +102,39 @@ static void remarkOnOverwriting(NodeImporter &n, ScatterKind kind,
                        "other additions like that, too)");
 }
 
+/// Tells whether the model takes means at the indices, which ONNX has not:
+/// PyTorch's exporter writes that the last update counts.
+static bool takesMeans(NodeImporter &n, const FxCall &call, Value updates) {
+  auto reduce = call.keywords.find("reduce");
+  bool isMean = call.op == "scatter_reduce" &&
+                (reduce != call.keywords.end() ? reduce->second == "mean"
+                 : call.texts.size() > 4       ? call.texts[4] == "mean"
+                                               : false);
+  // Before a mean without the old elements, a node puts zeros in their place.
+  auto constant = NodeImporter::constantOf(updates);
+  bool isZero = constant && constant.isSplat() && n.isFloat(updates) &&
+                constant.getSplatValue<APFloat>().isZero();
+  return n.graph.trainMode() && isMean && !isZero;
+}
+
+/// Returns the sums of old and new elements, divided by their number.
+static Value meansAt(NodeImporter &n, const FxCall &call, Value x,
+                     Value indices, Value updates, int64_t axis) {
+  auto own = call.keywords.find("include_self");
+  bool includes = (own != call.keywords.end() ? own->second
+                   : call.texts.size() > 5    ? call.texts[5]
+                                              : "True") == "True";
+  Value count = scatter(
+      n, ScatterKind::Add, n.splat(includes ? 1 : 0, n.type(x)), indices,
+      n.splat(1, n.tensor(n.shape(updates), n.element(x))), axis);
+  if (!includes && count)
+    count = n.broadcast<MaximumOp>({count, n.scalar(1, count)});
+  n.graph.remark(n.node.describe() +
+                 ": put back the mean that the model takes and its export "
+                 "lost");
+  return n.div(scatter(n, ScatterKind::Add, x, indices, updates, axis), count);
+}
+
 static LogicalResult scatterElements(NodeImporter &n) {
   Value x = n.in(0), indices = indexOperand(n, 1), updates = n.in(2);
   auto kind = scatterKind(n);
@@ -109,6 +143,11 @@ static LogicalResult scatterElements(NodeImporter &n) {
   auto axis = n.normalAxis(n.attrInt("axis", 0), n.rank(x));
   if (!axis || n.cutsBatch(*axis) || !checkRange(n, indices, n.shape(x)[*axis]))
     return failure();
+  FxCall call = readFxCall(n.node, {});
+  if (takesMeans(n, call, updates)) {
+    n.set(0, meansAt(n, call, x, indices, updates, *axis));
+    return success();
+  }
   remarkOnOverwriting(n, *kind, indices);
   n.set(0, scatter(n, *kind, x, indices, updates, *axis));
   return success();

@@ -30,6 +30,15 @@ struct ExportAnalysis {
   std::vector<std::string> unclear;
   /// Sentences that say which parts cannot be trained as in the exported model.
   std::vector<std::string> lost;
+  /// Sentences on calls of the model of which it is known that the file
+  /// computes something else.
+  std::vector<std::string> differing;
+  /// Sentences on calls that were not compared with the file, and how many
+  /// were.
+  std::vector<std::string> uncompared;
+  size_t numCompared = 0;
+  /// Parameters of which the file may hold some entries alone.
+  std::vector<std::string> partial;
   /// Sentences that say what the edits repaired.
   std::vector<std::string> notes;
   bool hasDropout = false;
@@ -40,6 +49,9 @@ struct ExportAnalysis {
 /// once; all other edits are left to applyEdits(), since they refer to nodes of
 /// that graph by number.
 ExportAnalysis analyzeExport(Model &model);
+
+/// Compares the calls that the exporter notes with what the nodes do.
+void compareCalls(const Graph &graph, ExportAnalysis &result);
 
 /// Analyzes a file without a signature, by names and structure.
 void analyzeUnsigned(const Model &model, ExportAnalysis &result);

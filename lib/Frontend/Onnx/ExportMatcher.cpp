@@ -406,6 +406,7 @@ ExportAnalysis onnx_frontend::analyzeExport(Model &model) {
         llvm::any_of(node.classes, [](StringRef name) { // as random numbers
           return name.starts_with("torch.nn.modules.dropout.");
         });
+  compareCalls(model.graph, result);
   if (readSignature(model.graph).entries.empty())
     analyzeUnsigned(model, result);
   else {

@@ -92,12 +92,13 @@ bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
   value.explained = true;
   value.target = entry.target;
   settled.insert(entry.target);
-  if (form == Form::Rows || op == "slice")
+  if (form == Form::Rows || op == "slice") {
+    result.partial.push_back(entry.target);
     result.notes.push_back("'" + entry.target + "' is stored as '" +
                            recovered.nameOf(value.uses.front()) +
-                           "': the entries of it that the model reads; the "
-                           "others are not in the file, so that what is "
-                           "trained has another shape than the module's");
+                           "': the entries of it that the model reads; it "
+                           "cannot go back to the module, which has more");
+  }
   return true;
 }
 

@@ -10,6 +10,8 @@
 #include "ExportAnalysis.h"
 #include "GraphImporter.h"
 #include "NodeImporter.h"
+#include "TorchMetadata.h"
+#include "UnreadInputs.h"
 #include "WriteBack.h"
 #include "ckopt/Reference/Folding.h"
 #include "mlir/IR/Verifier.h"
@@ -37,12 +39,15 @@ private:
   llvm::Error takeConstants();
   llvm::Error findInputs(std::vector<const ValueInfo *> &data,
                          std::vector<const ValueInfo *> &others) const;
+  llvm::Error checkRead(ArrayRef<const ValueInfo *> data) const;
+  llvm::Error checkValues(ArrayRef<const ValueInfo *> weights) const;
   bool feedsLoss(StringRef name) const;
   int64_t sizeOf(const Dim &dim, bool leading) const;
   llvm::Error fixShape(const ValueInfo &input, std::string &open);
   llvm::Error checkDims(ArrayRef<const ValueInfo *> data) const;
   llvm::Error fixShapes(ArrayRef<const ValueInfo *> data);
   llvm::Error findWeights(ArrayRef<const ValueInfo *> others);
+  void settleNumbers();
   void applyAnalysis(llvm::function_ref<bool(llvm::StringRef)> isFrozen);
   llvm::Expected<ImportedModel> import(BatchScaling *scaling,
                                        BatchScaling::Shapes *shapes);
@@ -131,20 +136,68 @@ ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
                   "' has no name or is there twice");
     if (initializers.contains(input.name))
       continue;
-    bool isData = !options.inputs.empty() ? named.contains(input.name)
-                  : initializers.empty()  ? data.empty()
-                                          : true;
+    bool isData =
+        !options.inputs.empty() ? named.contains(input.name)
+        : initializers.empty()
+            ? data.empty() || llvm::is_contained(options.arrays, input.name)
+            : true;
     // Labels are data even if the user does not name them.
     isData |= feedsLoss(input.name);
     (isData ? data : others).push_back(&input);
     if (seen.size() < 20)
       all += (all.empty() ? "'" : ", '") + input.name + "'";
   }
+  for (const std::string &name : options.arrays)
+    if (options.needValues && initializers.empty() &&
+        llvm::none_of(data, [&](auto *input) { return input->name == name; }))
+      return fail("the file has no weights, and no input for the array '" +
+                  name + "' of the data; its inputs are " + all +
+                  " (--inputs=)");
   for (const std::string &name : options.inputs)
     if (llvm::none_of(data, [&](auto *input) { return input->name == name; }))
       return fail("there is no graph input '" + name + "'; there are " +
                   (all.empty() ? "none" : all));
   return llvm::Error::success();
+}
+
+llvm::Error ModelImporter::checkRead(ArrayRef<const ValueInfo *> data) const {
+  for (const std::string &name : options.unusedInputs)
+    if (llvm::none_of(data, [&](auto *input) { return input->name == name; }))
+      return usageError("--unused-inputs: there is no data input '" + name +
+                        "'");
+  std::string names, list;
+  for (const std::string &name : findUnread(model.graph, data.vec())) {
+    if (options.allowUnread || llvm::is_contained(options.unusedInputs, name))
+      continue;
+    names += (names.empty() ? "'" : ", '") + name + "'";
+    list += (list.empty() ? "" : ",") + name;
+  }
+  if (names.empty())
+    return llvm::Error::success();
+  bool several = StringRef(list).contains(',');
+  return fail(names + (several ? " have" : " has") +
+              " no effect: no node that leads to an output reads " +
+              (several ? "them" : "it") +
+              "; was the model exported with one tensor for two inputs (give "
+              "it a copy of its own), or is this wanted (--unused-inputs=" +
+              list + ")?");
+}
+
+/// Refuses weights without a value where numbers are wanted, not a plan.
+llvm::Error
+ModelImporter::checkValues(ArrayRef<const ValueInfo *> weights) const {
+  if (!options.needValues || weights.empty())
+    return llvm::Error::success();
+  constexpr size_t shown = 5;
+  std::string names;
+  for (const ValueInfo *weight : weights.take_front(shown))
+    names += (names.empty() ? "'" : ", '") + weight->name + "'";
+  if (weights.size() > shown)
+    names += " and " + std::to_string(weights.size() - shown) + " more";
+  return fail("the file has no values for the weights " + names +
+              ", and the data no arrays of these names; give them as data "
+              "(--inputs=), as weights (--weights=FILE), or random ones "
+              "(--init=auto)");
 }
 
 /// Turns inputs with a fixed value into initializers that are not trained.
@@ -337,8 +390,36 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
     plan.weights[name].role.clear();
   for (const WeightSource &source : sources)
     plan.weightOrder.push_back(source.name);
+  settleNumbers();
   applyAnalysis(isFrozen);
   return llvm::Error::success();
+}
+
+/// Returns whether --train names the weight in full, not by a pattern that
+/// happens to match: "logit_scale|.*".
+static bool isNamed(StringRef regex, StringRef name) {
+  SmallVector<StringRef> alternatives;
+  regex.split(alternatives, '|');
+  return llvm::any_of(alternatives, [&](StringRef alternative) {
+    return alternative == name || alternative == llvm::Regex::escape(name);
+  });
+}
+
+/// A number without dimensions is a constant in files that do not list their
+/// parameters, unless --train names it.
+void ModelImporter::settleNumbers() {
+  for (const std::string &name : plan.weightOrder) {
+    WeightRole &role = plan.weights.find(name)->second;
+    if (!role.isFactor || analysis.isSigned ||
+        analysis.parameters.contains(name))
+      continue;
+    if (isNamed(options.trainRegex, name))
+      role.role = "parameter";
+    else
+      diagnosis.constants.push_back(
+          {name, "a number without dimensions; --train='" + name +
+                     "|.*' trains it, too"});
+  }
 }
 
 /// The exporter's metadata take precedence over roles derived from operators.
@@ -478,6 +559,10 @@ static ExportDiagnosis diagnosisOf(const ExportAnalysis &analysis) {
   ExportDiagnosis diagnosis;
   diagnosis.form = analysis.form;
   diagnosis.lost = analysis.lost;
+  diagnosis.differing = analysis.differing;
+  diagnosis.uncompared = analysis.uncompared;
+  diagnosis.numCompared = analysis.numCompared;
+  diagnosis.partial = analysis.partial;
   diagnosis.notes = analysis.notes;
   diagnosis.unclear = analysis.unclear;
   diagnosis.hasDropout = analysis.hasDropout;
@@ -491,25 +576,35 @@ llvm::Expected<ExportDiagnosis> onnx_frontend::diagnoseExport(StringRef path) {
   return diagnosisOf(analyzeExport(*model));
 }
 
+static std::string listed(StringRef label, ArrayRef<std::string> sentences) {
+  constexpr size_t shown = 12;
+  std::string text;
+  for (const std::string &sentence : sentences.take_front(shown))
+    text += ("\n  " + label + ": " + sentence).str();
+  if (sentences.size() > shown)
+    text += "\n  and " + std::to_string(sentences.size() - shown) + " more";
+  return text;
+}
+
 std::string onnx_frontend::describeLost(const ExportDiagnosis &diagnosis,
                                         StringRef path) {
-  constexpr size_t shown = 12;
-  std::string text =
-      ("'" + path + "' was exported for inference (" + diagnosis.form +
-       "): what is lost cannot be trained as in the model")
-          .str();
-  for (const std::string &lost : ArrayRef(diagnosis.lost).take_front(shown))
-    text += "\n  lost: " + lost;
-  if (diagnosis.lost.size() > shown)
-    text +=
-        "\n  and " + std::to_string(diagnosis.lost.size() - shown) + " more";
+  std::string differing = listed("differs", diagnosis.differing);
+  if (diagnosis.lost.empty())
+    return ("'" + path + "' is not the model that was exported (" +
+            diagnosis.form +
+            "): the exporter has no form for what its notes say of these" +
+            differing)
+        .str();
   bool script = StringRef(diagnosis.form).contains("TorchScript");
-  return text +
-         "\n  export again, after model.train(): torch.onnx.export(model, "
-         "args, 'model.onnx', " +
-         (script ? "dynamo=False, training=torch.onnx.TrainingMode.TRAINING, "
-                   "do_constant_folding=False)"
-                 : "dynamo=True, optimize=False)");
+  return ("'" + path + "' was exported for inference (" + diagnosis.form +
+          "): what is lost cannot be trained as in the model" +
+          listed("lost", diagnosis.lost) + differing +
+          "\n  export again, after model.train(): torch.onnx.export(model, "
+          "args, 'model.onnx', " +
+          (script ? "dynamo=False, training=torch.onnx.TrainingMode.TRAINING, "
+                    "do_constant_folding=False)"
+                  : "dynamo=True, optimize=False)"))
+      .str();
 }
 
 llvm::Expected<ImportedModel> ModelImporter::run() {
@@ -536,6 +631,10 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   std::vector<const ValueInfo *> data, others;
   if (llvm::Error error = findInputs(data, others))
     return std::move(error);
+  if (llvm::Error error = checkRead(data))
+    return std::move(error);
+  if (llvm::Error error = checkValues(others))
+    return std::move(error);
   for (const ValueInfo &weight : taken)
     others.push_back(&weight);
   if (llvm::Error error = fixShapes(data))
@@ -545,6 +644,8 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   plan.trainMode = options.trainMode;
   forEachNode(model.graph.nodes, [&](const Node &node) {
     bool norm = node.op == "BatchNormalization" && node.opset >= 14;
+    plan.trainingForm |= node.op == "BatchNormalization" &&
+                         normTrains(readFxCall(node, {})).value_or(false);
     for (const NodeAttribute &attribute : node.attributes)
       plan.trainingForm |=
           norm && attribute.name == "training_mode" && attribute.i != 0;

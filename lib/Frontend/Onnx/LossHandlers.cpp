@@ -26,6 +26,13 @@ struct LossOperands {
 };
 } // namespace
 
+/// Returns whether the targets are probabilities of the classes, which only
+/// PyTorch has: its exporter writes them where ONNX has class numbers.
+static bool hasSoftTargets(NodeImporter &n, const LossOperands &loss) {
+  return n.isFloat(loss.targets) && isCallOf(n.node, "cross_entropy_loss") &&
+         n.shape(loss.targets) == n.shape(loss.scores);
+}
+
 static bool readLoss(NodeImporter &n, LossOperands &loss) {
   loss.scores = n.in(0);
   loss.targets = n.in(1);
@@ -43,9 +50,17 @@ static bool readLoss(NodeImporter &n, LossOperands &loss) {
     n.error() << "unknown reduction '" << loss.reduction << "'";
     return false;
   }
+  bool soft = hasSoftTargets(n, loss);
   Shape want(n.shape(loss.scores));
-  if (want.size() >= 2)
+  if (want.size() >= 2 && !soft)
     want.erase(want.begin() + 1);
+  if (n.isFloat(loss.targets) && !soft) {
+    n.error() << "targets of type " << loss.targets.getType()
+              << " are no class numbers; ONNX has no loss of class "
+                 "probabilities: write -(t * z.log_softmax(1)).sum(1).mean() "
+                 "in the model";
+    return false;
+  }
   if (n.rank(loss.scores) < 2 ||
       n.shape(loss.targets) != ArrayRef<int64_t>(want)) {
     n.error() << "targets of type " << loss.targets.getType()
@@ -58,6 +73,8 @@ static bool readLoss(NodeImporter &n, LossOperands &loss) {
     return false;
   }
   n.graph.setArgumentRole(loss.targets, roles::kTarget);
+  if (soft)
+    return true;
   if (!n.element(loss.targets).isInteger(64))
     loss.targets = n.cast(loss.targets, n.b.getI64Type());
   return loss.targets != nullptr;
@@ -93,26 +110,6 @@ static Value ofAllClasses(NodeImporter &n, const LossOperands &loss,
   return sum ? n.mul(sum, n.scalar(-share, sum)) : sum;
 }
 
-/// Sets the loss to the reduced one of each target, of which `counted` weighs
-/// each, or is null.
-static void setReduced(NodeImporter &n, StringRef reduction, Value each,
-                       Value counted) {
-  if (!each)
-    return;
-  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(each)));
-  Value result = each;
-  if (reduction == "sum")
-    result = n.reduce(ReduceKind::Sum, each, axes, false);
-  else if (reduction == "mean" && !counted)
-    result = n.reduce(ReduceKind::Mean, each, axes, false);
-  else if (reduction == "mean")
-    result = n.div(n.reduce(ReduceKind::Sum, each, axes, false),
-                   n.reduce(ReduceKind::Sum, counted, axes, false));
-  n.set(0, result);
-  if (result && reduction != "none")
-    n.graph.markLoss(result);
-}
-
 /// Weighs and reduces the loss of each target.
 static void reduceLoss(NodeImporter &n, const LossOperands &loss, Value each) {
   // `counted` weighs each target, or is null; `weights` is by class
@@ -136,59 +133,51 @@ static void reduceLoss(NodeImporter &n, const LossOperands &loss, Value each) {
     each = n.mul(each, counted);
   if (smoothed && each)
     each = n.add(n.mul(each, n.scalar(1 - loss.smoothing, each)), smoothed);
-  setReduced(n, loss.reduction, each, counted);
+  if (!each)
+    return;
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(each)));
+  Value result = each;
+  if (loss.reduction == "sum")
+    result = n.reduce(ReduceKind::Sum, each, axes, false);
+  else if (loss.reduction == "mean" && !counted)
+    result = n.reduce(ReduceKind::Mean, each, axes, false);
+  else if (loss.reduction == "mean")
+    result = n.div(n.reduce(ReduceKind::Sum, each, axes, false),
+                   n.reduce(ReduceKind::Sum, counted, axes, false));
+  n.set(0, result);
+  if (result && loss.reduction != "none")
+    n.graph.markLoss(result);
 }
 
-/// Tells the label smoothing that the exporter dropped; 0 for none.
-static double lostSmoothing(NodeImporter &n) {
-  double smoothing =
-      n.graph.trainMode()
-          ? callNumber(n.node, "cross_entropy_loss", 5, "label_smoothing")
-                .value_or(0)
-          : 0;
-  if (smoothing)
-    n.graph.remark(n.node.describe() + ": put back the label smoothing of " +
-                   std::to_string(smoothing) +
-                   " that the model has and its export lost");
-  return smoothing;
-}
-
-/// PyTorch also takes the probabilities of all classes as targets, which its
-/// exporter writes though ONNX has no such loss. The mean is over targets,
-/// whatever the class weights.
-static LogicalResult softCrossEntropy(NodeImporter &n) {
-  Value scores = n.in(0), targets = n.in(1), weight = n.optional(2);
-  int64_t classes = n.shape(scores)[1];
-  if (double smoothing = lostSmoothing(n))
-    targets = n.add(n.mul(targets, n.scalar(1 - smoothing, targets)),
-                    n.scalar(smoothing / double(classes), targets));
-  Value logs = n.make<LogSoftmaxOp>({scores}, {n.named("axis", int64_t(1))});
-  if (n.wants(1))
-    n.set(1, logs);
+/// Computes -sum(w t log_softmax(z)) over the classes. Unlike for class
+/// numbers, the mean counts all targets alike.
+static void softCrossEntropy(NodeImporter &n, const LossOperands &loss) {
+  Value logs =
+      n.make<LogSoftmaxOp>({loss.scores}, {n.named("axis", int64_t(1))});
+  if (!logs)
+    return;
+  Value targets = n.cast(loss.targets, n.element(logs));
+  if (loss.smoothing)
+    targets = n.add(n.mul(targets, n.scalar(1 - loss.smoothing, logs)),
+                    n.scalar(loss.smoothing / double(n.shape(logs)[1]), logs));
   Value each = n.mul(logs, targets);
-  if (weight) {
-    if (n.shape(weight) != ArrayRef<int64_t>({classes})) {
-      n.error() << "the weight must have one number for each class";
-      return failure();
-    }
-    n.graph.setArgumentRole(weight, roles::kFrozen);
-    Shape wide(size_t(n.rank(scores)), 1);
-    wide[1] = classes;
-    each = n.mul(each, n.reshape(weight, wide));
+  if (loss.weight) {
+    Shape wide(size_t(n.rank(logs)), 1);
+    wide[1] = n.shape(logs)[1];
+    each = n.mul(each, n.reshape(loss.weight, wide));
   }
-  if (each)
-    each = n.reduce(ReduceKind::Sum, each, {1}, /*keepdims=*/false);
-  if (each)
-    each = n.make<NegOp>({each});
-  setReduced(n, n.attrString("reduction", "mean"), each, /*counted=*/{});
-  return success();
+  each = n.make<NegOp>({n.reduce(ReduceKind::Sum, each, {1}, false)});
+  n.graph.remark(n.node.describe() +
+                 ": targets are class probabilities, as in the model; ONNX's "
+                 "operator has none");
+  LossOperands plain = loss;
+  plain.weight = {};
+  plain.ignored.reset();
+  plain.smoothing = 0;
+  reduceLoss(n, plain, each);
 }
 
 static LogicalResult crossEntropy(NodeImporter &n) {
-  if (n.in(0) && n.in(1) && n.rank(n.in(0)) > 1 &&
-      isa<FloatType>(n.element(n.in(1))) &&
-      n.shape(n.in(0)) == n.shape(n.in(1)))
-    return softCrossEntropy(n);
   LossOperands loss;
   if (!readLoss(n, loss))
     return failure();
@@ -197,9 +186,19 @@ static LogicalResult crossEntropy(NodeImporter &n) {
     attributes.push_back(n.named("ignore_index", *loss.ignored));
   else
     attributes.push_back(n.b.getNamedAttr(kAllCountAttr, n.b.getUnitAttr()));
-  loss.smoothing = lostSmoothing(n);
-  reduceLoss(n, loss,
-             n.make<CrossEntropyOp>({loss.scores, loss.targets}, attributes));
+  if (n.graph.trainMode())
+    loss.smoothing =
+        callNumber(n.node, "cross_entropy_loss", 5, "label_smoothing")
+            .value_or(0);
+  if (loss.smoothing)
+    n.graph.remark(n.node.describe() + ": put back the label smoothing of " +
+                   std::to_string(loss.smoothing) +
+                   " that the model has and its export lost");
+  if (hasSoftTargets(n, loss))
+    softCrossEntropy(n, loss);
+  else
+    reduceLoss(n, loss,
+               n.make<CrossEntropyOp>({loss.scores, loss.targets}, attributes));
   if (n.wants(1))
     n.set(1,
           n.make<LogSoftmaxOp>({loss.scores}, {n.named("axis", int64_t(1))}));

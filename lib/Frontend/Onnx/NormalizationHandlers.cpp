@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "NodeImporter.h"
+#include "TorchCalls.h"
+#include "TorchMetadata.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -41,9 +42,13 @@ static void trainBatchNorm(NodeImporter &n, double epsilon, double momentum) {
   }
 }
 
-/// Returns whether the node itself asks for the batch's statistics: by an
-/// attribute from opset 14 on and before 7, by its outputs in between.
+/// Returns whether the node itself asks for the batch's statistics: by the
+/// model's call, which PyTorch's exporter notes but writes in evaluation form;
+/// by an attribute from opset 14 on and before 7, by its outputs in between.
 static bool asksForTraining(NodeImporter &n) {
+  if (n.graph.trainMode())
+    if (auto noted = normTrains(readFxCall(n.node, {})))
+      return *noted;
   if (n.opset >= 14)
     return n.attrInt("training_mode", 0) != 0;
   return n.opset >= 7 ? n.numOutputs() > 1 : n.attrInt("is_test", 0) == 0;
@@ -60,7 +65,9 @@ static LogicalResult batchNorm(NodeImporter &n) {
   // own statistics, as the framework would. In a file in training form, such a
   // norm was in evaluation mode on purpose.
   bool evaluates = !asksForTraining(n);
-  bool trains = n.graph.trainMode() && !n.graph.isTrainingForm();
+  // Instance norms are written as batch norms if they evaluate.
+  bool trains = n.graph.trainMode() && !n.graph.isTrainingForm() &&
+                !isCallOf(n.node, "instance_norm");
   if (evaluates && trains && n.opset >= 14)
     n.graph.remarkOnce(
         "batch norms are in evaluation form in the file; they train with the "

@@ -86,6 +86,16 @@ static void readSpecs(TorchSignature &signature, StringRef text) {
   }
 }
 
+/// Reads "getitem_3: BUFFER_MUTATION target='bn.running_mean'", and
+/// "OutputSpec(kind=<OutputKind.BUFFER_MUTATION: 3>, ..., target='t')".
+static void readMutations(TorchSignature &signature, StringRef text) {
+  for (StringRef kind : {"BUFFER_MUTATION", "PARAMETER_MUTATION"})
+    for (StringRef rest = text.split(kind).second; !rest.empty();
+         rest = rest.split(kind).second)
+      if (StringRef target = quotedAfter(rest, "target='"); !target.empty())
+        signature.mutated.push_back(target.str());
+}
+
 TorchSignature onnx_frontend::readSignature(const Graph &graph) {
   TorchSignature signature;
   auto found =
@@ -93,6 +103,7 @@ TorchSignature onnx_frontend::readSignature(const Graph &graph) {
   if (found == graph.metadata.end())
     return signature;
   auto [text, outputs] = StringRef(found->second).split("# outputs");
+  readMutations(signature, found->second);
   for (; !outputs.empty(); outputs = outputs.split('\n').second)
     signature.outputs.insert(outputs.split('\n').first.split(':').first.trim());
   if (text.contains("InputSpec(kind=<InputKind.")) {
@@ -106,30 +117,45 @@ TorchSignature onnx_frontend::readSignature(const Graph &graph) {
 
 static bool isNamePart(char c) { return llvm::isAlnum(c) || c == '_'; }
 
-/// Reads "%x, [%a, %b], None, 1e-05), kwargs = {...})": values at any depth,
-/// and by position up to the closing parenthesis.
-static void readArguments(StringRef text, FxCall &call) {
+/// Splits text at commas outside of brackets, up to the bracket that closes
+/// the list; `text` becomes the rest after it.
+static llvm::SmallVector<StringRef> readList(StringRef &text) {
+  llvm::SmallVector<StringRef> items;
   int depth = 0;
-  bool positional = true;
-  std::string current;
-  while (!text.empty()) {
-    char c = text.front();
-    text = text.drop_front();
-    if (c == '%') {
-      call.args.push_back(text.take_while(isNamePart).str());
-      if (depth == 0 && positional)
-        current = call.args.back();
-    } else if (c == '(' || c == '[' || c == '{') {
-      ++depth;
-    } else if (c == ')' || c == ']' || c == '}') {
-      if (--depth < 0 && positional) {
-        call.positions.push_back(current);
-        positional = false;
-      }
-    } else if (c == ',' && depth == 0 && positional) {
-      call.positions.push_back(current);
-      current.clear();
-    }
+  size_t begin = 0, at = 0;
+  auto take = [&] {
+    if (StringRef item = text.slice(begin, at).trim(); !item.empty())
+      items.push_back(item);
+    begin = at + 1;
+  };
+  for (; at < text.size() && depth >= 0; ++at) {
+    char c = text[at];
+    depth += c == '(' || c == '[' || c == '{';
+    depth -= c == ')' || c == ']' || c == '}';
+    if (depth < 0 || (c == ',' && depth == 0))
+      take();
+  }
+  text = text.substr(at);
+  return items;
+}
+
+/// Reads "%x, [%a, %b], None, 1e-05), kwargs = {...})": values at any depth,
+/// and texts by position and by name.
+static void readArguments(StringRef text, FxCall &call) {
+  for (StringRef rest = text.split('%').second; !rest.empty();
+       rest = rest.split('%').second)
+    call.args.push_back(rest.take_while(isNamePart).str());
+  for (StringRef item : readList(text)) {
+    StringRef name = item;
+    bool isValue = name.consume_front("%") && llvm::all_of(name, isNamePart);
+    call.positions.push_back(isValue ? name.str() : std::string());
+    call.texts.push_back(item.str());
+  }
+  if (!text.consume_front(", kwargs = {"))
+    return;
+  for (StringRef item : readList(text)) {
+    auto [name, value] = item.split(": ");
+    call.keywords[name.trim().str()] = value.trim().str();
   }
 }
 
@@ -146,6 +172,7 @@ static FxCall guessCall(const Node &node, const TorchSignature &signature) {
   call.guessed = true;
   call.name = node.fxName;
   call.op = operatorName(node.fxTarget);
+  call.target = StringRef(node.fxTarget).ltrim().str();
   std::string prefix;
   if (!node.scopes.empty() && !node.scopes.back().empty())
     prefix = node.scopes.back() + ".";
@@ -181,9 +208,28 @@ FxCall onnx_frontend::readFxCall(const Node &node,
   FxCall call;
   call.name = text.take_while(isNamePart).str();
   auto [head, arguments] = text.split("](args = (");
-  call.op = operatorName(head.rsplit("target=").second);
+  StringRef target = head.rsplit("target=").second;
+  call.op = operatorName(target);
+  target.consume_front("torch.ops.");
+  call.target = target.str();
   readArguments(arguments, call);
   return call;
+}
+
+std::optional<bool> onnx_frontend::normTrains(const FxCall &call) {
+  StringRef op = call.op;
+  if (op == "instance_norm") // written as a batch norm only if it evaluates
+    return false;
+  if (!op.contains("batch_norm"))
+    return std::nullopt;
+  if (op.ends_with("no_training") || op.ends_with("no_update"))
+    return false;
+  if (op.ends_with("with_update"))
+    return true;
+  size_t place = StringRef(call.target).ends_with(".no_stats") ? 3 : 5;
+  if (place >= call.texts.size())
+    return std::nullopt;
+  return call.texts[place] == "True";
 }
 
 std::pair<StringRef, unsigned> onnx_frontend::splitFxName(StringRef name) {

@@ -9,6 +9,8 @@
 #include "OnnxModel.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include <map>
+#include <optional>
 
 namespace ckopt::onnx_frontend {
 
@@ -25,7 +27,9 @@ struct TorchSignature {
   std::vector<Entry> entries;
   llvm::StringMap<size_t> byPlaceholder, byTarget;
   std::vector<std::string> inputs; ///< names of data inputs in the program
-  llvm::StringSet<> outputs;       ///< names of its results
+  /// Targets of parameters and buffers that the program changes in place.
+  std::vector<std::string> mutated;
+  llvm::StringSet<> outputs; ///< names of its results
 
   const Entry *placeholder(llvm::StringRef name) const;
   const Entry *target(llvm::StringRef name) const;
@@ -43,11 +47,21 @@ struct FxCall {
   std::vector<std::string> args; ///< values among its arguments, in order
   /// Arguments by position; "" if not a single value (None, a number, a list).
   std::vector<std::string> positions;
+  std::string target; ///< "aten.linear.default"; empty if the file has none
+  /// The text of each argument by position ("%x", "[1, 2]", "None"), and of
+  /// those that are given by name.
+  std::vector<std::string> texts;
+  std::map<std::string, std::string> keywords;
   /// Set if the file only has the name of the call; its arguments are then
   /// those that calls of this kind in its module have.
   bool guessed = false;
 };
 FxCall readFxCall(const Node &node, const TorchSignature &signature);
+
+/// Returns whether the call is a batch norm that uses the batch's statistics
+/// (true) or the running ones (false); nothing if it is another call, or if the
+/// file does not tell.
+std::optional<bool> normTrains(const FxCall &call);
 
 /// Splits "embedding_1" into "embedding" and 1; 0 if there is no number.
 std::pair<llvm::StringRef, unsigned> splitFxName(llvm::StringRef name);

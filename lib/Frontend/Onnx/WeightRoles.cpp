@@ -245,9 +245,10 @@ llvm::StringMap<WeightRole> onnx_frontend::findWeightRoles(
       role.role = "";
     else if (uses.bits & (RunningMean | RunningVariance))
       role.role = "state";
-    else if (weight.hasValue && (uses.bits == Setting || isNumber))
+    else if (weight.hasValue && (uses.bits == Setting || isNumber)) {
       role.role = "";
-    else if (isFrozen(weight.name))
+      role.isFactor = isNumber && (uses.bits & Elementwise);
+    } else if (isFrozen(weight.name))
       role.role = "frozen";
     else
       role.role = "parameter";

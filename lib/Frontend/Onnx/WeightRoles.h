@@ -16,6 +16,9 @@ namespace ckopt::onnx_frontend {
 struct WeightRole {
   /// "parameter", "frozen", "state"; "" for an inline constant
   std::string role;
+  /// A constant without dimensions that arithmetic reads, such as a learned
+  /// temperature, or a number of the program.
+  bool isFactor = false;
   std::string init;
   int64_t fanIn = 0, fanOut = 0; ///< 0 if it has no meaning
   DType dtype = DType::F32;

@@ -7,6 +7,7 @@ usage: python make.py [NAME...]
 """
 import copy
 import os
+import re
 import sys
 
 import numpy
@@ -443,7 +444,98 @@ class Twice(nn.Module):
         return self.norm(self.conv(x)) * self.scale.clamp(max=4.6).exp()
 
 
+class NormInside(nn.Module):
+    """Norms in evaluation mode inside of a model that trains."""
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.frozen, self.norm = nn.BatchNorm2d(4), nn.BatchNorm2d(4)
+        self.each = nn.InstanceNorm2d(4, affine=True, track_running_stats=True)
+        for norm in (self.frozen, self.each):
+            norm.running_mean.uniform_(-1, 1)
+            norm.running_var.uniform_(0.5, 2)
+    def train(self, mode=True):
+        super().train(mode)
+        self.frozen.eval(), self.each.eval()
+        return self
+    def forward(self, x):
+        return self.each(self.norm(torch.relu(self.frozen(self.conv(x)))))
+
+
+class Dropped(nn.Module):
+    """Arguments and changes that have no form in ONNX."""
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(4, 6, scale_grad_by_freq=True)
+        self.fc = nn.Linear(6, 6)
+        self.teacher = copy.deepcopy(self.fc).requires_grad_(False)
+        self.register_buffer("count", torch.zeros((), dtype=torch.long))
+    def forward(self, x):
+        self.count += 1
+        with torch.no_grad():
+            self.teacher.weight.mul_(0.5).add_(self.fc.weight, alpha=0.5)
+        h = torch.nn.functional.avg_pool2d(self.table(x)[None], 2, 1, divisor_override=3)[0]
+        h = torch.nn.functional.pad(h, (0, 1))
+        return self.teacher(self.fc(h))
+
+
+class ScatterMean(nn.Module):
+    """Means at indices, which ONNX's scatter has not."""
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 3)
+    def forward(self, x):
+        h, at = self.fc(x), torch.tensor([[0, 0, 2], [0, 1, 2], [3, 1, 2], [0, 1, 2]])
+        zero = torch.zeros(4, 3).to(h)
+        return (h.scatter_reduce(0, at, h * 2, "mean")
+                + zero.scatter_reduce(0, at, h, "mean", include_self=False))
+
+
+class Probabilities(nn.Module):
+    """A cross entropy of class probabilities, weighted and smoothed."""
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 5)
+        self.register_buffer("weight", torch.rand(5))
+    def forward(self, x):
+        return nn.functional.cross_entropy(self.fc(x), x[:, :5].softmax(1), self.weight, label_smoothing=0.1)
+
+
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+class Unknown(nn.Module):
+    """A backward() of its own, and a call whose form nobody has compared."""
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+    def forward(self, x):
+        return Round.apply(self.fc(x)).as_strided((2, 3), (6, 1))
+
+
+class Sliced(nn.Module):
+    """The rows of a parameter that the model reads."""
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+        self.places = nn.Parameter(torch.randn(9, 6))
+    def forward(self, x):
+        return self.fc(x) + self.places[:2]
+
+
 MODELS = {
+    "norm_inside": (NormInside, lambda: torch.randn(4, 3, 6, 6)),
+    "dropped": (Dropped, lambda: torch.tensor([[0, 0, 1], [3, 0, 1]])),
+    "scatter_mean": (ScatterMean, lambda: torch.randn(4, 6)),
+    "probabilities": (Probabilities, lambda: torch.randn(3, 6)),
+    "unknown": (Unknown, lambda: torch.randn(2, 6)),
+    "sliced": (Sliced, lambda: torch.randn(2, 6)),
     "twice": (Twice, lambda: torch.randn(2, 2, 4, 4)),
     "norms_eval": (NormsEval, lambda: torch.randn(4, 6)),
     "tables": (Tables, lambda: torch.randn(2, 5, 4)),
@@ -482,6 +574,19 @@ MODELS = {
 }
 
 
+AS_TRACED = ("norm_inside", "dropped", "scatter_mean", "probabilities", "unknown")
+
+
+def shorten_traces(path):
+    """Leaves out the folders of this machine."""
+    import onnx
+    model = onnx.load(path)
+    for node in model.graph.node:
+        for entry in node.metadata_props:
+            entry.value = re.sub(r'File "[^"]*/', 'File "', entry.value)
+    onnx.save(model, path)
+
+
 def make(name):
     torch.manual_seed(0)
     kind, inputs = MODELS[name]
@@ -496,14 +601,21 @@ def make(name):
     loss.backward()
     # Of the names of a tied parameter, the program keeps the last.
     last = {id(p): n for n, p in exact.named_parameters(remove_duplicate=False)}
-    grads = {"grad/" + last[id(p)]: p.grad.numpy() for p in exact.parameters()}
+    grads = {"grad/" + last[id(p)]: p.grad.numpy() for p in exact.parameters() if p.grad is not None}
     numpy.savez_compressed(f"{name}/data.npz", x=x.numpy(), y=y.numpy(), loss=loss.item(), **grads)
+    if name in AS_TRACED:
+        torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
+                          output_names=["out"], external_data=False, verbose=False)
+        shorten_traces(f"{name}/raw.onnx")
+        return
     torch.onnx.export(model, (x,), f"{name}/default.onnx", dynamo=True, input_names=["x"],
                       output_names=["out"], external_data=False, verbose=False)
     if name in ("calls", "stops", "norms_eval", "ties"):  # as it was traced
         torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
                           output_names=["out"], external_data=False, verbose=False)
         return
+    if name == "sliced":
+        return shorten_traces("sliced/default.onnx")
     if name in ("transposed", "normalized", "stacked", "turns", "again", "scaled", "first_turn"):
         return
     if name == "twice":  # in training form, as it was traced

@@ -52,6 +52,15 @@ struct ImportOptions {
   /// The graph inputs that are data. If empty: the first graph input if the
   /// graph has no initializers, else every input that is not an initializer.
   std::vector<std::string> inputs;
+  /// Names of arrays in the user's data: in a file without initializers, graph
+  /// inputs of these names are data, too.
+  std::vector<std::string> arrays;
+  /// Data inputs that may have no effect; others that nothing reads are an
+  /// error, unless `allowUnread` is set.
+  std::vector<std::string> unusedInputs;
+  bool allowUnread = false;
+  /// Weights without a value are an error, not filled by an initialization.
+  bool needValues = false;
   /// Float weights whose whole name matches (POSIX extended) are not trained.
   std::string freezeRegex;
   /// If not empty, only weights whose whole name matches are trained; a weight
@@ -74,6 +83,17 @@ struct ExportDiagnosis {
   /// Sentences on parts of the model that the file lacks, so that training
   /// would train another model; empty if the file is complete.
   std::vector<std::string> lost;
+  /// Sentences on calls that the file, by the exporter's notes, computes
+  /// otherwise than the model.
+  std::vector<std::string> differing;
+  /// Sentences on calls of which nobody has compared the form in the file with
+  /// the model's, and the number of those that were compared (0: the file
+  /// notes none).
+  std::vector<std::string> uncompared;
+  size_t numCompared = 0;
+  /// Parameters of which the file may hold some entries alone, so that they
+  /// have another shape in the model.
+  std::vector<std::string> partial;
   std::vector<std::string> notes; ///< repairs that import made
   /// Float initializers that are not trained, and why.
   std::vector<std::pair<std::string, std::string>> constants;
@@ -81,6 +101,9 @@ struct ExportDiagnosis {
   /// tell.
   std::vector<std::string> unclear;
   bool hasDropout = false;
+
+  /// Returns whether the file is known not to be the model.
+  bool isAnother() const { return !lost.empty() || !differing.empty(); }
 };
 
 struct ImportedModel {
@@ -112,8 +135,8 @@ llvm::Expected<ImportedModel> importModel(llvm::StringRef path,
 
 /// Diagnoses the model in the file, without importing it.
 llvm::Expected<ExportDiagnosis> diagnoseExport(llvm::StringRef path);
-/// Returns `diagnosis.lost` as one message, with the Python lines that export
-/// the complete model.
+/// Returns what is lost or differs as one message, with the Python lines that
+/// export a complete model.
 std::string describeLost(const ExportDiagnosis &diagnosis,
                          llvm::StringRef path);
 
