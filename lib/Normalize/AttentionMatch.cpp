@@ -17,8 +17,11 @@ using namespace ckopt;
 
 /// Constants of more elements are not looked at.
 static constexpr int64_t maxEvaluated = int64_t(1) << 24;
-/// Scores that a constant mask sets to this or less count as masked.
+/// Scores that a constant mask sets to this or less count as masked, where the
+/// row keeps a key.
 static constexpr double masked = -1e9;
+/// Constant biases within this leave a row's keys far above masked ones.
+static constexpr double mild = 1e8;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 //===----------------------------------------------------------------------===//
@@ -56,14 +59,7 @@ const reference::Tensor *ConstantEvaluator::operator()(Value value) {
   return kept.get();
 }
 
-/// Reads a constant mask of [.., queries, keys]: which keys are allowed.
-namespace {
-struct MaskForm {
-  bool all = false;              ///< every key is allowed
-  std::optional<int64_t> causal; ///< key j in row i where j <= i + causal
-};
-} // namespace
-
+/// Reads which keys a constant allows in [.., queries, keys].
 template <typename Allows>
 static MaskForm readMask(ArrayRef<int64_t> shape, int64_t queries, int64_t keys,
                          Allows allows) {
@@ -72,6 +68,7 @@ static MaskForm readMask(ArrayRef<int64_t> shape, int64_t queries, int64_t keys,
   for (int64_t size : shape)
     count *= size;
   form.all = llvm::all_of(llvm::seq<int64_t>(0, count), allows);
+  form.keepsKeys = form.all;
   if (form.all || shape.size() < 2 ||
       shape.take_back(2) != ArrayRef<int64_t>({queries, keys}))
     return form;
@@ -84,6 +81,7 @@ static MaskForm readMask(ArrayRef<int64_t> shape, int64_t queries, int64_t keys,
     if (allows(i) != (i % keys < i / keys % queries + first))
       return form;
   form.causal = first - 1;
+  form.keepsKeys = true;
   return form;
 }
 
@@ -204,7 +202,8 @@ bool AttentionMatch::matchWeights() {
 }
 
 bool AttentionMatch::addMask(Value condition, bool allowedWhere, double value) {
-  if (!masks.empty() && value != fill)
+  if ((!masks.empty() && value != fill) || std::isnan(value) ||
+      value == infinity)
     return false;
   fill = value;
   masks.emplace_back(condition, allowedWhere);
@@ -267,7 +266,7 @@ bool AttentionMatch::matchScores() {
     value = op->getOperand(left ? 0 : 1);
   }
   // Only rows whose scores were replaced have weights that are no NaN.
-  return !openRows;
+  return !openRows && std::isfinite(scale);
 }
 
 bool AttentionMatch::matchProducts() {
@@ -292,55 +291,73 @@ bool AttentionMatch::matchProducts() {
          first.getType().getShape().back() == all.back();
 }
 
-/// Drops masks that allow everything, and finds causality.
-bool AttentionMatch::settleMasks() {
+MaskForm AttentionMatch::formOfMask(Value condition, bool allowedWhere) const {
+  const reference::Tensor *value = evaluate(condition);
+  if (!value)
+    return {};
   ArrayRef<int64_t> all = scores.getShape();
-  int64_t queries = all[all.size() - 2], keys = all.back();
-  bool low = fill <= masked;
-  SmallVector<std::pair<Value, bool>> open;
-  std::optional<int64_t> triangle;
-  for (auto [condition, allowedWhere] : masks) {
-    const reference::Tensor *value = evaluate(condition);
-    MaskForm form;
-    if (value)
-      form = readMask(value->getShape(), queries, keys, [&](int64_t i) {
-        return (value->get(i) != 0) == allowedWhere;
-      });
-    if (form.all)
-      continue;
-    if (form.causal && low && !triangle)
-      triangle = form.causal;
-    else
-      open.emplace_back(condition, allowedWhere);
-  }
-  // A finite fill counts as -inf only where every row keeps a key.
-  if (triangle && (fill == -infinity || open.empty())) {
-    masks = open;
-    fill = -infinity;
-    causal = triangle;
-  } else if (!triangle) {
-    masks = open;
-  }
-  SmallVector<Value> kept;
-  for (Value bias : biases) {
-    const reference::Tensor *value = evaluate(bias);
-    MaskForm form;
-    bool isMask = value && llvm::all_of(value->getReals(), [](double x) {
-                    return x == 0 || x <= masked;
-                  });
-    if (isMask)
-      form = readMask(value->getShape(), queries, keys,
-                      [&](int64_t i) { return value->get(i) == 0; });
-    if (form.all)
-      continue;
-    if (form.causal && !causal && (masks.empty() || fill == -infinity))
-      causal = form.causal;
-    else
-      kept.push_back(bias);
-  }
-  biases = kept;
+  MaskForm form =
+      readMask(value->getShape(), all[all.size() - 2], all.back(),
+               [&](int64_t i) { return (value->get(i) != 0) == allowedWhere; });
+  form.isExact = fill == -infinity;
+  if (fill > masked)
+    form.causal = std::nullopt;
+  return form;
+}
+
+MaskForm AttentionMatch::formOfBias(Value bias) const {
+  const reference::Tensor *value = evaluate(bias);
+  if (!value)
+    return {};
+  ArrayRef<double> numbers = value->getReals();
+  ArrayRef<int64_t> all = scores.getShape();
+  MaskForm form;
+  if (llvm::all_of(numbers, [](double x) { return x == 0 || x <= masked; }))
+    form = readMask(value->getShape(), all[all.size() - 2], all.back(),
+                    [&](int64_t i) { return numbers[size_t(i)] == 0; });
+  else
+    form.keepsKeys =
+        llvm::all_of(numbers, [](double x) { return std::abs(x) <= mild; });
+  form.isExact =
+      llvm::all_of(numbers, [](double x) { return x == 0 || x == -infinity; });
+  return form;
+}
+
+/// Drops masks that allow everything, and finds causality. A triangle of finite
+/// numbers counts as -inf only if each row keeps its first key: where something
+/// else may take it, the row goes to the keys behind.
+bool AttentionMatch::settleMasks() {
+  SmallVector<MaskForm> ofMasks, ofBiases;
+  for (Value bias : biases)
+    if (const reference::Tensor *value = evaluate(bias);
+        value &&
+        !llvm::all_of(value->getReals(), [](double x) { return x < infinity; }))
+      return false; // no probabilities
+  for (auto [condition, allowedWhere] : masks)
+    ofMasks.push_back(formOfMask(condition, allowedWhere));
+  for (Value bias : biases)
+    ofBiases.push_back(formOfBias(bias));
+  auto keeps = [](const MaskForm &form) { return form.keepsKeys; };
+  bool keepsKeys =
+      llvm::all_of(ofMasks, keeps) && llvm::all_of(ofBiases, keeps);
+  auto becomesCausal = [&](const MaskForm &form) {
+    if (!form.causal || !(form.isExact || keepsKeys))
+      return false;
+    causal = std::min(causal.value_or(*form.causal), *form.causal);
+    return true;
+  };
+  SmallVector<std::pair<Value, bool>> keptMasks;
+  for (auto [mask, form] : llvm::zip(masks, ofMasks))
+    if (!form.all && !becomesCausal(form))
+      keptMasks.push_back(mask);
+  masks = keptMasks;
   if (masks.empty())
     fill = -infinity;
+  SmallVector<Value> keptBiases;
+  for (auto [bias, form] : llvm::zip(biases, ofBiases))
+    if (!form.all && !(fill == -infinity && becomesCausal(form)))
+      keptBiases.push_back(bias);
+  biases = keptBiases;
   // Rows are emptied by the mask, and a finite fill would leave them a mean.
   return (!causal && !emptyRows) || fill == -infinity;
 }

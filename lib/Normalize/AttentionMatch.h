@@ -31,6 +31,14 @@ private:
   llvm::DenseMap<mlir::Value, std::unique_ptr<reference::Tensor>> known;
 };
 
+/// What a mask or bias is, as far as it is constant.
+struct MaskForm {
+  bool all = false;              ///< every key is allowed
+  std::optional<int64_t> causal; ///< key j in row i where j <= i + causal
+  bool isExact = false;          ///< forbids by -inf
+  bool keepsKeys = false;        ///< no row loses its first key
+};
+
 /// Whether a gradient ends at the op, which is then left where it is.
 inline bool isStopped(mlir::Operation *op) {
   return op->hasAttr(kStopGradientAttr);
@@ -56,6 +64,8 @@ private:
   bool matchScores();
   bool matchSelect(SelectOp op, mlir::Value &next);
   bool matchProducts();
+  MaskForm formOfMask(mlir::Value condition, bool allowedWhere) const;
+  MaskForm formOfBias(mlir::Value bias) const;
   bool settleMasks();
   bool addMask(mlir::Value condition, bool allowedWhere, double fill);
   bool isTrained(mlir::Value value) const;

@@ -13,9 +13,15 @@
 // allow every key go, a triangle becomes `causal`. Key heads that were expanded
 // to query heads are read where they are.
 //
-// Guarantee: the same real numbers, summed in another order. Masks of -1e9 and
-// below that are constants count as -inf. Rows where NaN is replaced by 0 (as
-// exporters treat rows without keys) become rows of zeros. What is matched
+// Guarantee: the same real numbers, summed in another order. A constant
+// triangle of -1e9 and below counts as -inf where every row keeps its first key
+// for sure: there the exponentials are 0 in f64, too, if scores and biases stay
+// within 1e8. Beside a mask or bias that may take that key it stays a bias or a
+// mask with its own number, since a row whose keys are all lowered goes to the
+// keys behind. Rows where NaN is replaced by 0 (as exporters treat rows without
+// keys) become rows of zeros; where a condition of the program says which rows
+// these are, so do rows without keys that it forgets, which were NaN. What is
+// matched
 // depends on the program alone, and never on a budget; what is not matched
 // stays as it was, and the reasons that a user could change are said: a bias
 // that is trained. A dropout between softmax and product keeps its seed, site

@@ -192,7 +192,9 @@ bool SampleOrder::match() {
   for (Operation *op : before)
     for (Operation *user : op->getUsers())
       if (!before.contains(user) &&
-          !llvm::is_contained(attention->getOperands(), user->getResult(0)))
+          llvm::none_of(user->getResults(), [&](Value result) {
+            return llvm::is_contained(attention->getOperands(), result);
+          }))
         return false;
   auto transpose = dyn_cast<TransposeOp>(*attention.getOutput().user_begin());
   if (!swapsFirst(transpose) || !transpose->hasOneUse())

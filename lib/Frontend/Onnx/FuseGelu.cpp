@@ -41,8 +41,9 @@ static void collectFactors(Value value, bool root, SmallVectorImpl<Value> &rest,
   rest.push_back(value);
 }
 
-/// Files hold these numbers rounded to float32 or with fewer digits.
-static bool near(double x, double y) { return std::abs(x - y) < 1e-5 * y; }
+/// Files hold these numbers rounded to float32, or products of such. With fewer
+/// digits it is another function.
+static bool near(double x, double y) { return std::abs(x - y) < 5e-7 * y; }
 
 /// Returns the operand of f in 1 + f(operand).
 template <typename Op> static Value onePlus(Value value) {
@@ -67,28 +68,31 @@ static bool isScaled(Value value, Value x, double factor) {
   return rest.size() == 1 && rest[0] == x && near(number, factor);
 }
 
-/// Whether `value` is 0.044715 * x^3.
+/// Returns n where `value` is x^n with n = 1, 2 or 3, else 0.
+static int powerOf(Value value, Value x) {
+  if (value == x)
+    return 1;
+  auto pow = value.getDefiningOp<PowOp>();
+  auto exponent = pow && pow.getLhs() == x
+                      ? NodeImporter::scalarOf(pow.getRhs())
+                      : std::nullopt;
+  return exponent == 1.0 || exponent == 2.0 || exponent == 3.0 ? int(*exponent)
+                                                               : 0;
+}
+
+/// Whether `value` is 0.044715 * x^3, as any product of powers of x.
 static bool isCubicTerm(Value value, Value x) {
   SmallVector<Value> rest;
   double number = 1;
   collectFactors(value, true, rest, number);
-  if (!near(number, 0.044715))
-    return false;
-  if (rest.size() == 3)
-    return llvm::all_of(rest, [&](Value v) { return v == x; });
-  if (rest.empty() || rest.size() > 2)
-    return false;
-  // x * x^2, or x^3.
-  bool alone = rest.size() == 1;
+  int power = 0;
   for (Value factor : rest) {
-    auto pow = factor.getDefiningOp<PowOp>();
-    auto exponent = pow ? NodeImporter::scalarOf(pow.getRhs()) : std::nullopt;
-    bool matches =
-        exponent && pow.getLhs() == x && *exponent == (alone ? 3 : 2);
-    if (!matches && (alone || factor != x))
+    int each = powerOf(factor, x);
+    if (!each)
       return false;
+    power += each;
   }
-  return alone || rest[0] != rest[1];
+  return power == 3 && near(number, 0.044715);
 }
 
 /// Whether `value` is sqrt(2 / pi) * (x + 0.044715 x^3).
@@ -114,7 +118,7 @@ static bool fuseAt(Operation *root) {
     if (x.getType() != root->getResult(0).getType())
       continue;
     Value erf = onePlus<ErfOp>(gate), tanh = onePlus<TanhOp>(gate);
-    bool exact = erf && isScaled(erf, x, 0.70710678118);
+    bool exact = erf && isScaled(erf, x, 0.7071067812);
     if (!exact && !(tanh && isTanhArgument(tanh, x)))
       continue;
     OpBuilder builder(root);

@@ -77,13 +77,17 @@ static std::optional<Match> matchAt(Operation *op) {
     return std::nullopt;
   Match match;
   match.x = sub.getLhs();
+  if (match.x.getType() != op->getResult(0).getType())
+    return std::nullopt; // an epsilon of higher rank
   int64_t axis = -1;
   if (trailingMean(sub.getRhs(), match.axis) != match.x)
     return std::nullopt;
   for (auto [variance, number] : {std::pair(sum.getLhs(), sum.getRhs()),
                                   std::pair(sum.getRhs(), sum.getLhs())}) {
     auto epsilon = NodeImporter::scalarOf(number);
-    Value square = epsilon ? trailingMean(variance, axis) : Value();
+    Value square = epsilon && std::isfinite(*epsilon)
+                       ? trailingMean(variance, axis)
+                       : Value();
     if (!square || axis != match.axis || squareRootOf(square) != d)
       continue;
     match.epsilon = *epsilon;

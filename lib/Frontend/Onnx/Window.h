@@ -23,7 +23,8 @@ struct Window {
 /// negative.
 bool readWindow(NodeImporter &n, size_t spatial, llvm::ArrayRef<int64_t> kernel,
                 Window &w);
-/// Splits a total between both ends; auto_pad decides where an odd one goes.
+/// Splits a total between both ends. The extra entry of an odd one goes to the
+/// end with SAME_UPPER alone, and else to the beginning.
 void splitPad(Window &w, size_t d, int64_t total);
 /// Computes the pads that auto_pad asks for with an input of `sizes`.
 void resolveSame(Window &w, llvm::ArrayRef<int64_t> sizes);

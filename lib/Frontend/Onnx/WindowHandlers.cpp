@@ -57,9 +57,9 @@ bool onnx_frontend::readWindow(NodeImporter &n, size_t spatial,
 
 void onnx_frontend::splitPad(Window &w, size_t d, int64_t total) {
   int64_t half = total / 2, rest = total - half;
-  bool lower = w.autoPad == "SAME_LOWER";
-  w.low[d] = lower ? rest : half;
-  w.high[d] = lower ? half : rest;
+  bool upper = w.autoPad == "SAME_UPPER";
+  w.low[d] = upper ? half : rest;
+  w.high[d] = upper ? rest : half;
 }
 
 void onnx_frontend::resolveSame(Window &w, ArrayRef<int64_t> sizes) {
