@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TrainLog.h"
+#include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Support/Report.h"
@@ -33,9 +34,36 @@ static llvm::Error checkHeader(const std::string &path,
                     "--log");
 }
 
+/// The step that a line of a log is of; nothing: it is of none.
+static std::optional<int64_t> stepOf(llvm::StringRef line) {
+  int64_t step = 0;
+  (void)line.consume_front("{\"step\":");
+  if (line.consumeInteger(10, step) || !line.starts_with(","))
+    return std::nullopt;
+  return step;
+}
+
+/// Takes away lines of steps behind `after`, and what a crash left of one.
+static llvm::Error cutLines(const std::string &path, int64_t after) {
+  auto file = readInput(path);
+  if (!file)
+    return file.takeError();
+  llvm::StringRef text = (*file)->getBuffer(), rest = text;
+  std::string kept;
+  while (rest.contains('\n')) {
+    size_t end = rest.find('\n') + 1;
+    llvm::StringRef line = rest.take_front(end);
+    rest = rest.drop_front(end);
+    if (std::optional<int64_t> step = stepOf(line); !step || *step <= after)
+      kept += line;
+  }
+  return kept == text ? llvm::Error::success()
+                      : writeFileAtomically(path, kept);
+}
+
 llvm::Expected<std::unique_ptr<TrainLog>>
 TrainLog::open(const std::string &path, llvm::ArrayRef<Metric> metrics,
-               bool scales, bool append) {
+               bool scales, std::optional<int64_t> after) {
   if (path.empty())
     return nullptr;
   std::unique_ptr<TrainLog> log(new TrainLog);
@@ -54,9 +82,12 @@ TrainLog::open(const std::string &path, llvm::ArrayRef<Metric> metrics,
   if (!log->isCsv && !llvm::StringRef(path).ends_with(".jsonl"))
     return usageError("--log must end in .csv or .jsonl, got '" + path + "'");
   uint64_t size = 0;
-  bool goesOn = append && !llvm::sys::fs::file_size(path, size) && size > 0;
+  bool goesOn = after && !llvm::sys::fs::file_size(path, size) && size > 0;
   if (goesOn && log->isCsv)
     if (llvm::Error error = checkHeader(path, header))
+      return std::move(error);
+  if (goesOn)
+    if (llvm::Error error = cutLines(path, *after))
       return std::move(error);
   std::error_code code;
   log->stream = std::make_unique<llvm::raw_fd_ostream>(

@@ -10,6 +10,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace ckopt {
@@ -18,12 +19,14 @@ namespace ckopt {
 /// Lines are whole at any time, so that another program may read along.
 class TrainLog {
 public:
-  /// Opens the file; null for "". A run that goes on appends to it.
+  /// Opens the file; null for "". A run that goes on behind step `after`
+  /// appends to it, and takes lines of later steps away first: those were
+  /// logged, and lost with what followed the checkpoint.
   /// With `scales` the loss's scale is one; `metrics` are columns beside loss
   /// and accuracy; a file with other columns is an error.
   static llvm::Expected<std::unique_ptr<TrainLog>>
   open(const std::string &path, llvm::ArrayRef<Metric> metrics, bool scales,
-       bool append);
+       std::optional<int64_t> after);
   llvm::Error add(const StepReport &step);
 
 private:

@@ -417,9 +417,11 @@ llvm::Expected<TrainResult> Trainer::run() {
       return std::move(error);
   if (llvm::Error error = skips.begin(session))
     return std::move(error);
-  auto opened = TrainLog::open(
-      options.log, dataOptions.metrics, skips.state().has_value(),
-      /*append=*/!options.resume.empty() || options.stepsBefore > 0);
+  std::optional<int64_t> after;
+  if (!options.resume.empty() || options.stepsBefore > 0)
+    after = stepNumber;
+  auto opened = TrainLog::open(options.log, dataOptions.metrics,
+                               skips.state().has_value(), after);
   if (!opened)
     return opened.takeError();
   log = std::move(*opened);
