@@ -12,13 +12,39 @@
 #include "Env.h"
 #include "Session.h"
 #include "allocations/AllocationHook.h"
+#include "ckopt/Base/Thread.h"
 #include "ckopt/Runtime/World.h"
 
+#include <cstring>
 #include <dlfcn.h>
+#include <mutex>
+#include <vector>
 
 using namespace ckopt::runtime;
 
+/// OpenMP ends the process where it cannot make a thread, so that as many are
+/// made here first, all at once.
+static ckrt_status probeThreads(int32_t threads) {
+  std::mutex waits;
+  std::unique_lock lock(waits);
+  std::vector<ckopt::Thread> probes(size_t(threads - 1));
+  int code = 0;
+  for (ckopt::Thread &probe : probes)
+    if ((code = probe.start([&] { std::lock_guard until(waits); })) != 0)
+      break;
+  lock.unlock();
+  if (!code)
+    return CKRT_OK;
+  return fail(CKRT_WRONG_MACHINE,
+              "the step was planned for " + std::to_string(threads) +
+                  " threads, which cannot be made (" + std::strerror(code) +
+                  "): raise the limit of processes (ulimit -u, a container's "
+                  "pids.max), or compile with fewer --threads");
+}
+
 static ckrt_status checkTeam(int32_t threads) {
+  if (ckrt_status status = probeThreads(threads); status != CKRT_OK)
+    return status;
   TeamScope team(threads, false);
   if (team.delivered == threads)
     return CKRT_OK;

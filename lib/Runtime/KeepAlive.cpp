@@ -5,19 +5,22 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/KeepAlive.h"
 
+#include "ckopt/Base/Thread.h"
 #include "ckopt/Runtime/World.h"
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <thread>
+#include <mutex>
 
 using namespace ckopt::runtime;
 
 struct KeepAlive::Thread {
   explicit Thread(World &world)
-      : interval(std::clamp(world.waitsAtMost() / 5, 0.02, 5.0)),
-        thread([this, &world] { run(world); }) {}
+      : interval(std::clamp(world.waitsAtMost() / 5, 0.02, 5.0)), world(world) {
+    // Without a thread, ranks that wait long take this one for lost.
+    (void)thread.start([this] { run(); });
+  }
   ~Thread() {
     {
       std::lock_guard lock(mutex);
@@ -28,17 +31,18 @@ struct KeepAlive::Thread {
   }
 
 private:
-  void run(World &world) {
+  void run() {
     std::unique_lock lock(mutex);
     while (!woken.wait_for(lock, interval, [this] { return ends; }))
       world.beat();
   }
 
   std::chrono::duration<double> interval;
+  World &world;
   std::mutex mutex; ///< of `ends`
   std::condition_variable woken;
   bool ends = false;
-  std::thread thread;
+  ckopt::Thread thread;
 };
 
 KeepAlive::KeepAlive() {

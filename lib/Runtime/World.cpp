@@ -14,6 +14,7 @@
 #include "Peers.h"
 #include "WorldThread.h"
 #include "ckopt/Base/ExitCodes.h"
+#include "ckopt/Base/Thread.h"
 #include "cuda/NcclEngine.h"
 #include "mpi/Engine.h"
 
@@ -56,7 +57,7 @@ class StartWatch {
 public:
   explicit StartWatch(double seconds) {
     if (seconds > 0 && seconds < kMostSeconds)
-      watcher = std::thread([this, seconds] { watch(seconds); });
+      (void)watcher.start([this, seconds] { watch(seconds); }); // else it waits
   }
   ~StartWatch() {
     {
@@ -64,8 +65,7 @@ public:
       over = true;
     }
     changed.notify_all();
-    if (watcher.joinable())
-      watcher.join();
+    watcher.join();
   }
 
 private:
@@ -84,7 +84,7 @@ private:
   std::mutex mutex; ///< of `over`
   std::condition_variable changed;
   bool over = false;
-  std::thread watcher;
+  ckopt::Thread watcher;
 };
 
 /// Seconds of a clock that never goes back.
@@ -149,6 +149,11 @@ std::string World::open(const MessageEngine &engine) {
   world->gone.resize(size_t(world->ranks));
   world->told.resize(size_t(world->ranks));
   world->thread = std::make_unique<WorldThread>();
+  if (!world->thread->isRunning()) {
+    delete world;
+    return "the system gives no thread to meet other ranks on (ulimit -u, or a "
+           "container's limit of processes)";
+  }
   PeerProcess own = describeProcess(name);
   std::vector<PeerProcess> all(size_t(world->ranks));
   std::string error;

@@ -24,7 +24,7 @@ WorldThread::WorldThread() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  worker = std::thread([this] { run(); });
+  (void)worker.start([this] { run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

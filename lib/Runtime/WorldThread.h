@@ -6,18 +6,20 @@
 #ifndef CKOPT_LIB_RUNTIME_WORLDTHREAD_H
 #define CKOPT_LIB_RUNTIME_WORLDTHREAD_H
 
+#include "ckopt/Base/Thread.h"
 #include "ckopt/Runtime/World.h"
 
 #include <atomic>
 #include <condition_variable>
 #include <list>
-#include <thread>
+#include <mutex>
 
 namespace ckopt::runtime {
 
 /// Carries out meetings one behind the other.
 class WorldThread {
 public:
+  /// Begins the thread; see isRunning().
   WorldThread();
   /// Ends the thread; nothing is under way then.
   ~WorldThread();
@@ -27,7 +29,9 @@ public:
   void drain();
 
   /// Whether the caller is the thread itself.
-  bool isHere() const { return std::this_thread::get_id() == worker.get_id(); }
+  bool isHere() const { return worker.isHere(); }
+  /// False: the system gave no thread.
+  bool isRunning() const { return worker.isRunning(); }
   /// Whether another thread has nothing to do but wait for this one.
   bool isAwaited() const { return waiters.load(std::memory_order_relaxed) > 0; }
 
@@ -48,7 +52,7 @@ private:
   bool failed = false; ///< until no task is left, or drain()
   std::string reason;  ///< of the first failure
   std::atomic<int> waiters{0};
-  std::thread worker;
+  ckopt::Thread worker;
 };
 
 } // namespace ckopt::runtime

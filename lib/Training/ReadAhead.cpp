@@ -5,15 +5,16 @@
 // One batch is read at a time, by the thread alone; whoever uses the source
 // waits for it before touching anything that the thread does. A batch that was
 // read and not asked for is forgotten by the next seek, which says where to go
-// on. Memory: one batch more.
+// on. Where no thread can be had, batches are read when they are asked for.
+// Memory: one batch more.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Training/ReadAhead.h"
+#include "ckopt/Base/Thread.h"
 #include "ckopt/Support/Error.h"
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <thread>
 
 using namespace llvm;
 
@@ -21,8 +22,9 @@ namespace ckopt {
 
 class ReadAheadSource::Reader {
 public:
-  explicit Reader(BatchSource &source)
-      : source(source), thread([this] { work(); }) {}
+  explicit Reader(BatchSource &source) : source(source) {
+    hasThread = thread.start([this] { work(); }) == 0;
+  }
   ~Reader() {
     forget();
     {
@@ -42,9 +44,14 @@ public:
     }
     changed.notify_all();
   }
+  bool readsAhead() const { return hasThread; }
   /// Waits for the batch that was requested last; false: none was.
   bool wait() {
     std::unique_lock lock(mutex);
+    if (!hasThread && state == State::Requested) {
+      read();
+      state = State::Read;
+    }
     changed.wait(lock, [&] { return state != State::Requested; });
     return state == State::Read;
   }
@@ -125,7 +132,8 @@ private:
   std::vector<std::vector<char>> buffers;
   std::optional<Expected<int64_t>> given;
   std::vector<std::string> nextNames;
-  std::thread thread; ///< last: it uses the others
+  bool hasThread = false;
+  Thread thread; ///< last: it uses the others
 };
 
 ReadAheadSource::ReadAheadSource(std::unique_ptr<BatchSource> given)
@@ -147,7 +155,7 @@ Expected<int64_t> ReadAheadSource::next(const Part &part, ArrayRef<void *> to) {
                       Twine(part.count) + " after " +
                       Twine(reader->requested().count));
   Expected<int64_t> given = reader->take(to);
-  if (given && *given == part.count)
+  if (given && *given == part.count && reader->readsAhead())
     reader->request(part);
   return given;
 }

@@ -20,9 +20,9 @@
 #include "Improve/Improve.h"
 #include "Improve/ImproveTuning.h"
 #include "Improve/LocalSearchAnnealer.h"
+#include "ckopt/Base/Thread.h"
 
 #include <algorithm>
-#include <thread>
 
 using namespace ckopt::planner;
 
@@ -118,15 +118,18 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
   };
   // Chains are assigned to threads in turn, so that threads do about the same
   // work.
-  std::vector<std::thread> workers;
+  auto runShare = [&](size_t first) {
+    for (size_t i = first; i < chains.size(); i += threads)
+      runChain(i);
+  };
+  std::vector<ckopt::Thread> workers(threads);
+  std::vector<size_t> own{0}; // and those of threads that cannot be had
   for (size_t t = 1; t < threads; ++t)
-    workers.emplace_back([&, t] {
-      for (size_t i = t; i < chains.size(); i += threads)
-        runChain(i);
-    });
-  for (size_t i = 0; i < chains.size(); i += threads)
-    runChain(i);
-  for (std::thread &worker : workers)
+    if (workers[t].start([&, t] { runShare(t); }) != 0)
+      own.push_back(t);
+  for (size_t share : own)
+    runShare(share);
+  for (ckopt::Thread &worker : workers)
     worker.join();
   salt += chains.size();
   for (size_t i = 0; i < chains.size(); ++i) {

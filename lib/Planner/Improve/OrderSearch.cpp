@@ -18,9 +18,9 @@
 #include "Improve/ImproveTuning.h"
 #include "Improve/LocalSearchAnnealer.h"
 #include "Model/Order.h"
+#include "ckopt/Base/Thread.h"
 
 #include <algorithm>
-#include <thread>
 
 using namespace ckopt::planner;
 
@@ -96,15 +96,18 @@ void OrderSearch::anneal() {
     outcomes[i] = annealer.best();
   };
   int workers = std::clamp(threads, 1, count);
-  std::vector<std::thread> pool;
+  std::vector<ckopt::Thread> pool(static_cast<size_t>(workers));
   auto runShare = [&](int first) {
     for (int i = first; i < count; i += workers)
       run(i);
   };
+  std::vector<int> own{0}; // and those of threads that cannot be had
   for (int t = 1; t < workers; ++t)
-    pool.emplace_back(runShare, t);
-  runShare(0);
-  for (std::thread &worker : pool)
+    if (pool[size_t(t)].start([&, t] { runShare(t); }) != 0)
+      own.push_back(t);
+  for (int share : own)
+    runShare(share);
+  for (ckopt::Thread &worker : pool)
     worker.join();
   for (int i = 0; i < count; ++i) {
     deadline.spend(parts[i].spent());

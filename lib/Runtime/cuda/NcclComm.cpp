@@ -11,6 +11,7 @@
 
 #include "../Peers.h"
 #include "Engine.h"
+#include "ckopt/Base/Thread.h"
 
 #include <cerrno>
 #include <chrono>
@@ -108,16 +109,23 @@ bool NcclComm::init(const NcclId &id, std::string &error) {
   auto joining = std::make_shared<Joining>();
   const Driver *driver = &cuda;
   const NcclEntries *entries = &nccl;
-  std::thread([=, context = ownContext, rank = place.rank,
-               ranks = place.ranks] {
-    Current current(*driver, context);
-    void *made = nullptr;
-    int code = entries->commInitRank(&made, ranks, id, rank);
-    std::lock_guard<std::mutex> lock(joining->mutex);
-    joining->done = true;
-    joining->code = code;
-    joining->comm = made;
-  }).detach();
+  ckopt::Thread joiner;
+  const int refused = joiner.start(
+      [=, context = ownContext, rank = place.rank, ranks = place.ranks] {
+        Current current(*driver, context);
+        void *made = nullptr;
+        int code = entries->commInitRank(&made, ranks, id, rank);
+        std::lock_guard<std::mutex> lock(joining->mutex);
+        joining->done = true;
+        joining->code = code;
+        joining->comm = made;
+      });
+  joiner.detach();
+  if (refused) {
+    error = "no thread can be made for NCCL: ";
+    error += std::strerror(refused);
+    return false;
+  }
   Result ignored = kSuccess;
   auto ask = [&]() -> Result {
     std::lock_guard<std::mutex> lock(joining->mutex);
