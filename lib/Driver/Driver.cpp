@@ -9,6 +9,7 @@
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/OutputFiles.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
@@ -19,34 +20,55 @@
 
 using namespace ckopt;
 
-/// Finds out before any work is done whether its results can be written.
-static llvm::Error checkOutputs(const DriverOptions &options) {
-  std::vector<std::string> paths{options.train.checkpoint,
-                                 options.report,
-                                 options.train.log,
-                                 options.train.keepBest,
-                                 options.train.html,
-                                 options.timeline,
-                                 options.trace,
-                                 options.curve,
-                                 options.graphOut,
-                                 options.planOut,
-                                 options.planReport};
+/// All files that a command writes, by the flags that name them.
+static std::vector<NamedFile> outputsOf(const DriverOptions &options) {
+  return {{"-o", options.output},
+          {"--ema-out", options.emaOutput},
+          {"--checkpoint", options.train.checkpoint},
+          {"--report", options.report},
+          {"--log", options.train.log},
+          {"--keep-best", options.train.keepBest},
+          {"--html", options.train.html},
+          {"--timeline", options.timeline},
+          {"--timeline", options.trace},
+          {"--curve", options.curve},
+          {"--graph-out", options.graphOut},
+          {"--plan-out", options.planOut},
+          {"--plan-report", options.planReport},
+          {"--profile-out", options.profileOut},
+          {"--calibrate", options.calibrate},
+          {"--collectives", options.collectives},
+          {"--tune", options.tune}};
+}
+
+/// Finds out before any work is done whether its results can be written, each
+/// to a file of its own.
+static llvm::Error checkOutputs(const DriverOptions &options,
+                                llvm::ArrayRef<NamedFile> outputs) {
+  if (llvm::Error error =
+          checkDistinct(outputs, {{"the model", options.compile.model}}))
+    return error;
+  std::vector<std::string> paths;
   // An artifact for a device is a folder, which replaces an older one.
   bool folder = options.command == Command::Compile &&
                 options.target->traits.writesFolder;
-  if (!folder)
-    paths.insert(paths.begin(), options.output);
-  else if (!llvm::sys::fs::is_directory(options.output))
-    paths.insert(paths.begin(),
-                 llvm::StringRef(options.output).rtrim('/').str());
+  for (const NamedFile &output : outputs)
+    if (!folder || output.flag != "-o")
+      paths.push_back(output.path);
+    else if (!llvm::sys::fs::is_directory(output.path))
+      paths.push_back(llvm::StringRef(output.path).rtrim('/').str());
   return checkWritable(paths);
 }
 
 static llvm::Error dispatch(DriverOptions &options) {
-  if (isMainRank())
-    if (llvm::Error error = checkOutputs(options))
+  OutputLocks locks;
+  if (isMainRank()) {
+    std::vector<NamedFile> outputs = outputsOf(options);
+    if (llvm::Error error = checkOutputs(options, outputs))
       return error;
+    if (llvm::Error error = locks.lock(outputs))
+      return error;
+  }
   switch (options.command) {
   case Command::Import:
     return runImport(options);

@@ -1,0 +1,52 @@
+//===- OutputFiles.h - what a command writes --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: of two results with one name the second replaces the first, in
+// silence: two flags of a command, a flag and the model that is read, two
+// processes. Method: a command lists its outputs once. Names are compared by
+// the file that they lead to (links, "./x"), and each file is locked by a file
+// ".NAME.lock" beside it, which the system unlocks whatever ends the process.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SUPPORT_OUTPUTFILES_H
+#define CKOPT_SUPPORT_OUTPUTFILES_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace ckopt {
+
+struct NamedFile {
+  std::string flag; ///< that names it: "--report", "the model"
+  std::string path; ///< empty: it is not given
+};
+
+/// Refuses two outputs that are one file, and outputs that are an input. Names
+/// that are no files ("-", devices, pipes) are left out.
+llvm::Error checkDistinct(llvm::ArrayRef<NamedFile> outputs,
+                          llvm::ArrayRef<NamedFile> inputs);
+
+/// Holds outputs for this process.
+class OutputLocks {
+public:
+  OutputLocks() = default;
+  OutputLocks(const OutputLocks &) = delete;
+  ~OutputLocks();
+  /// Locks the outputs; an error where another process has one of them. A file
+  /// system without locks, or a folder in which no file can be made, gives none.
+  llvm::Error lock(llvm::ArrayRef<NamedFile> outputs);
+
+private:
+  struct Held {
+    int file;
+    std::string path;
+  };
+  std::vector<Held> held;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_SUPPORT_OUTPUTFILES_H
