@@ -239,13 +239,12 @@ public:
     return llvm::Error::success();
   }
 
-  /// `high` is three products of bf16 where they are faster than one of f32,
-  /// which takes AMX.
+  /// `high` is f32: nothing that is nearly as exact has been faster by more
+  /// than splitting operands takes, with AMX neither.
   llvm::Expected<runtime::ProductPrecision>
   productPrecision(llvm::StringRef name) const override {
     using runtime::ProductPrecision;
-    auto precision = parsePrecision(name, amx ? ProductPrecision::BF16x3
-                                              : ProductPrecision::F32);
+    auto precision = parsePrecision(name, ProductPrecision::F32);
     if (precision && (*precision == ProductPrecision::TF32 ||
                       *precision == ProductPrecision::F16))
       return usageError("products by " + name + " are for target cuda alone");
@@ -304,8 +303,6 @@ private:
   static bool hasAmx() {
     return llvm::sys::getHostCPUFeatures().lookup("amx-bf16");
   }
-
-  const bool amx = hasAmx();
 };
 
 } // namespace

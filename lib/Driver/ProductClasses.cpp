@@ -20,9 +20,9 @@ void Compilation::noteProducts() {
   const std::string &name = opts.step.matmulPrecision;
   auto products = llvm::cantFail(targetInfo->productPrecision(name));
   if (name == "high" && products == runtime::ProductPrecision::F32)
-    remark("matmul-precision: high runs as f32: three products of bf16 pay "
-           "with AMX alone, which this machine has not (bf16x3 asks for them "
-           "anyway)");
+    remark(
+        "matmul-precision: high runs as f32 on CPUs, where nothing nearly as "
+        "exact is faster");
   else if (targetInfo->traits.splitsProducts &&
            products != runtime::ProductPrecision::F32 &&
            !targetInfo->traits.bf16Products)
