@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Every dependency comes from Debian packages; nothing is downloaded.
+# Dependencies come from Debian packages, but for oneDNN, which scripts/onednn
+# has put into .deps where there was a network. CMake downloads nothing.
 
 # LLVMSupport serves Support (JSON, files, streams); MLIR the rest.
 if(CKOPT_BUILD_COMPILER)
@@ -31,10 +32,19 @@ add_definitions(${LLVM_DEFINITIONS})
 
 # The runtime: oneDNN (f32 contractions and convolutions), OpenBLAS (f64), OpenMP.
 find_package(Threads REQUIRED)
-find_path(DNNL_INCLUDE_DIR dnnl.h)
-find_library(DNNL_LIBRARY dnnl)
+set(ckopt_onednn ${CKOPT_SOURCE_DIR}/.deps/onednn-2023.2.0)
+find_path(DNNL_INCLUDE_DIR dnnl.h HINTS ${ckopt_onednn}/include)
+find_library(DNNL_LIBRARY NAMES libdnnl.so.3 dnnl HINTS ${ckopt_onednn}/lib)
 if(NOT DNNL_INCLUDE_DIR OR NOT DNNL_LIBRARY)
-  message(FATAL_ERROR "ckopt needs oneDNN 2.6 (apt-get install libdnnl-dev)")
+  message(FATAL_ERROR "ckopt needs oneDNN (scripts/onednn gets release 3.2; "
+                      "Debian's 2.6 serves: apt-get install libdnnl-dev)")
+endif()
+if(DNNL_LIBRARY MATCHES "^${ckopt_onednn}/")
+  # Nobody else has it: it is installed beside the runtime.
+  set(CKOPT_OWN_DNNL ${DNNL_LIBRARY})
+else()
+  message(STATUS "ckopt: oneDNN is ${DNNL_LIBRARY}, not release 3.2, which "
+                 "scripts/onednn gets: fewer kernels are known to be right")
 endif()
 find_library(OPENBLAS_LIBRARY NAMES openblas
              PATH_SUFFIXES x86_64-linux-gnu/openblas-openmp openblas-openmp)

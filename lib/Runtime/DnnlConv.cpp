@@ -15,7 +15,6 @@
 #include "DnnlProgram.h"
 
 #include <algorithm>
-#include <string_view>
 
 using namespace ckopt::runtime;
 
@@ -24,11 +23,19 @@ namespace {
 /// A ConvDesc in oneDNN's terms: logical [N, C, spatial...] and [(G,) O, I,
 /// k...].
 struct Geometry {
-  dnnl_memory_desc_t x, y, plainWeights, anyWeights;
+  DnnlLayout x, y, plainWeights, anyWeights;
+  int weightRank = 0;
+  dnnl_dims_t weights = {}, plain = {}; ///< extents, and strides at rest
+  dnnl_data_type_t weightType = dnnl_data_type_undef;
   dnnl_dims_t strides = {}, dilates = {}, padsLo = {}, padsHi = {};
+
+  DnnlConvolution all() const {
+    return {x.get(), anyWeights.get(), y.get(), strides,
+            dilates, padsLo,           padsHi};
+  }
 };
 
-bool activation(dnnl_memory_desc_t &md, const ConvDesc &c, int64_t channels,
+bool activation(DnnlLayout &md, const ConvDesc &c, int64_t channels,
                 const int64_t *spatial, dnnl_data_type_t type) {
   dnnl_dims_t dims = {c.batch, channels}, strides = {};
   int rank = static_cast<int>(c.rank) + 2;
@@ -48,8 +55,7 @@ bool activation(dnnl_memory_desc_t &md, const ConvDesc &c, int64_t channels,
     step *= channels;
   }
   strides[0] = step;
-  return dnnl_memory_desc_init_by_strides(&md, rank, dims, type, strides) ==
-         dnnl_success;
+  return md.setStrided(rank, dims, type, strides);
 }
 
 bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
@@ -59,9 +65,9 @@ bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
   auto typeOf = [&](PrimitiveKind maker) {
     return desc.kind == maker ? made : type;
   };
-  dnnl_data_type_t weightType = typeOf(PrimitiveKind::ConvWeightGrad);
-  dnnl_dims_t weights = {};
-  int rank = 0;
+  g.weightType = typeOf(PrimitiveKind::ConvWeightGrad);
+  dnnl_dims_t &weights = g.weights, &plain = g.plain;
+  int &rank = g.weightRank;
   if (c.groups > 1)
     weights[rank++] = c.groups;
   weights[rank++] = c.outChannels / c.groups;
@@ -78,7 +84,6 @@ bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
                   (c.kernel[d] - 1) * c.dilations[d] + 1 - c.in[d] -
                   c.padsLo[d];
   }
-  dnnl_dims_t plain = {};
   int inputs = c.groups > 1 ? 2 : 1; // the input channels' dimension
   int64_t step = 1;
   if (c.weightsLast) {
@@ -94,89 +99,8 @@ bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
                     typeOf(PrimitiveKind::ConvInputGrad)) &&
          activation(g.y, c, c.outChannels, c.out,
                     typeOf(PrimitiveKind::ConvForward)) &&
-         dnnl_memory_desc_init_by_strides(&g.plainWeights, rank, weights,
-                                          weightType, plain) == dnnl_success &&
-         dnnl_memory_desc_init_by_tag(&g.anyWeights, rank, weights, weightType,
-                                      dnnl_format_tag_any) == dnnl_success;
-}
-
-/// Returns whether this kernel of oneDNN 2.6 is known to give wrong numbers, or
-/// to read or write beyond its memory, for such shapes (found by
-/// Conv.HalvesOfManyShapes and like sweeps; the conditions are wider than what
-/// fails).
-bool isDefective(std::string_view kernel, const PrimitiveDesc &desc) {
-  const ConvDesc &c = desc.conv;
-  auto isKernel = [&](std::string_view part) {
-    return kernel.find(part) != std::string_view::npos;
-  };
-  auto beyondOne = [&](const int64_t *sizes) {
-    return std::any_of(sizes, sizes + c.rank,
-                       [](int64_t size) { return size != 1; });
-  };
-  bool narrow = desc.dtype == DType::BF16;
-  switch (desc.kind) {
-  case PrimitiveKind::ConvForward: // of 3 dimensions: reads beyond the input
-    return narrow && c.rank == 3 && isKernel("brgconv");
-  case PrimitiveKind::ConvInputGrad: // single taps: odd channels as pairs
-    return narrow && c.outChannels / c.groups % 2 != 0 && isKernel("1x1");
-  case PrimitiveKind::ConvWeightGrad:
-    // Single taps, strides, channels that fill no vector: writes beyond.
-    if (c.inChannels / c.groups % 16 != 0 && beyondOne(c.strides) &&
-        isKernel("1x1"))
-      return true;
-    return narrow && isKernel("jit_bf16") &&
-           (c.rank == 3 || (c.groups > 1 && beyondOne(c.dilations)));
-  default:
-    return false;
-  }
-}
-
-/// Takes the first of oneDNN's kernels that is not defective.
-dnnl_status_t chooseKernel(const PrimitiveDesc &desc,
-                           const dnnl_convolution_desc_t &op,
-                           dnnl_primitive_desc_t hint,
-                           dnnl_primitive_desc_t &pd) {
-  DnnlAttributes attributes;
-  dnnl_primitive_desc_iterator_t kernels = nullptr;
-  dnnl_status_t status = dnnl_primitive_desc_iterator_create(
-      &kernels, &op, attributes.get(), dnnlEngine(), hint);
-  while (status == dnnl_success) {
-    pd = dnnl_primitive_desc_iterator_fetch(kernels);
-    const char *name = nullptr;
-    status = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
-    if (status == dnnl_success && !isDefective(name, desc))
-      break;
-    dnnl_primitive_desc_destroy(pd);
-    pd = nullptr;
-    if (status == dnnl_success)
-      status = dnnl_primitive_desc_iterator_next(kernels);
-  }
-  dnnl_primitive_desc_iterator_destroy(kernels);
-  return status;
-}
-
-dnnl_status_t forwardDesc(const PrimitiveDesc &desc, const Geometry &g,
-                          dnnl_primitive_desc_t &pd) {
-  dnnl_convolution_desc_t op;
-  dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-      &op, dnnl_forward_training, dnnl_convolution_direct, &g.x, &g.anyWeights,
-      nullptr, &g.y, g.strides, g.dilates, g.padsLo, g.padsHi);
-  return status == dnnl_success ? chooseKernel(desc, op, nullptr, pd) : status;
-}
-
-dnnl_status_t backwardDesc(const PrimitiveDesc &desc, const Geometry &g,
-                           dnnl_primitive_desc_t hint,
-                           dnnl_primitive_desc_t &pd) {
-  dnnl_convolution_desc_t op;
-  dnnl_status_t status =
-      desc.kind == PrimitiveKind::ConvInputGrad
-          ? dnnl_dilated_convolution_backward_data_desc_init(
-                &op, dnnl_convolution_direct, &g.x, &g.anyWeights, &g.y,
-                g.strides, g.dilates, g.padsLo, g.padsHi)
-          : dnnl_dilated_convolution_backward_weights_desc_init(
-                &op, dnnl_convolution_direct, &g.x, &g.anyWeights, nullptr,
-                &g.y, g.strides, g.dilates, g.padsLo, g.padsHi);
-  return status == dnnl_success ? chooseKernel(desc, op, hint, pd) : status;
+         g.plainWeights.setStrided(rank, weights, g.weightType, plain) &&
+         g.anyWeights.setAny(rank, weights, g.weightType);
 }
 
 /// Positions of a kind's operands among the arguments, and oneDNN's names.
@@ -228,109 +152,96 @@ PrimitiveDesc stacked(const PrimitiveDesc &desc) {
 
 /// Appends a copy of the row-major weights of stacked(desc), [O, KW I, KH, 1],
 /// to the argument, which lies as `own` says.
-bool unstack(const ConvDesc &c, dnnl_memory_t from,
-             const dnnl_memory_desc_t &own, DnnlProgram &program,
-             std::string &error) {
+bool unstack(const ConvDesc &c, dnnl_memory_t from, const Geometry &own,
+             DnnlProgram &program, std::string &error) {
   int64_t kh = c.kernel[0], kw = c.kernel[1], in = c.inChannels;
-  const int64_t *at = own.format_desc.blocking.strides;
+  const int64_t *at = own.plain;
   dnnl_dims_t dims = {c.outChannels, kw, in, kh},
               made = {kw * in * kh, in * kh, kh, 1},
               wanted = {at[0], at[3], at[1], at[2]};
-  dnnl_memory_desc_t source, target;
-  if (dnnl_memory_desc_init_by_strides(&source, 4, dims, own.data_type, made) !=
-          dnnl_success ||
-      dnnl_memory_desc_init_by_strides(&target, 4, dims, own.data_type,
-                                       wanted) != dnnl_success) {
+  DnnlLayout source, target;
+  if (!source.setStrided(4, dims, own.weightType, made) ||
+      !target.setStrided(4, dims, own.weightType, wanted)) {
     error = dnnlStatusText(dnnl_invalid_arguments);
     return false;
   }
   int weights = rolesOf(PrimitiveKind::ConvWeightGrad).weights;
-  return program.appendReorder(source, program.view(source, from), target,
-                               program.argument(target, weights), error);
-}
-
-/// Returns whether oneDNN's kernels may read parts of their scratchpad that
-/// they did not write: those of weight gradients of bf16 do where strides leave
-/// a tap without data (2.6 and 3.2 alike), and add what they find to the
-/// gradient.
-bool readsUnwritten(const PrimitiveDesc &desc) {
-  return desc.kind == PrimitiveKind::ConvWeightGrad &&
-         desc.dtype == DType::BF16;
+  return program.appendReorder(source.get(), program.view(source.get(), from),
+                               target.get(),
+                               program.argument(target.get(), weights), error);
 }
 
 /// Takes ownership of `pd`. With `stack`, weights are made in the workspace and
 /// returned in it.
 bool assemble(const PrimitiveDesc &desc, const Geometry &g,
-              dnnl_primitive_desc_t pd, DnnlProgram &program,
-              std::string &error, dnnl_memory_t *stack = nullptr) {
+              dnnl_primitive_desc_t pd, const KernelEvidence::Finding &finding,
+              DnnlProgram &program, std::string &error,
+              dnnl_memory_t *stack = nullptr) {
   bool makesWeights = desc.kind == PrimitiveKind::ConvWeightGrad;
   Roles r = rolesOf(desc.kind);
-  const dnnl_memory_desc_t chosen = *dnnl_primitive_desc_query_md(
+  DnnlLayoutRef chosen = dnnl_primitive_desc_query_md(
       pd, makesWeights ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
-  bool reorders = !dnnl_memory_desc_equal(&chosen, &g.plainWeights);
-  dnnl_memory_t x = program.argument(g.x, r.x);
-  dnnl_memory_t y = program.argument(g.y, r.y);
-  dnnl_memory_t plain = stack ? program.scratch(g.plainWeights)
-                              : program.argument(g.plainWeights, r.weights);
+  DnnlLayoutRef atRest = g.plainWeights.get();
+  bool reorders = !dnnl_memory_desc_equal(chosen, atRest);
+  dnnl_memory_t x = program.argument(g.x.get(), r.x);
+  dnnl_memory_t y = program.argument(g.y.get(), r.y);
+  dnnl_memory_t plain =
+      stack ? program.scratch(atRest) : program.argument(atRest, r.weights);
   if (stack)
     *stack = plain;
   dnnl_memory_t weights = reorders ? program.scratch(chosen) : plain;
   if (reorders && !makesWeights &&
-      !program.appendReorder(g.plainWeights, plain, chosen, weights, error)) {
+      !program.appendReorder(atRest, plain, chosen, weights, error)) {
     dnnl_primitive_desc_destroy(pd);
     return false;
   }
   if (!program.append(pd,
                       {{r.dnnlX, x}, {r.dnnlWeights, weights}, {r.dnnlY, y}},
-                      error, readsUnwritten(desc)))
+                      error, finding))
     return false;
   return !reorders || !makesWeights ||
-         program.appendReorder(chosen, weights, g.plainWeights, plain, error);
+         program.appendReorder(chosen, weights, atRest, plain, error);
 }
 
 } // namespace
 
 std::unique_ptr<Primitive>
-ckopt::runtime::createDnnlConv(const PrimitiveDesc &asked, std::string &error) {
+ckopt::runtime::createDnnlConv(const PrimitiveDesc &asked,
+                               const KernelEvidence &evidence,
+                               std::string &error) {
   bool stacks = isStackable(asked);
   PrimitiveDesc desc = stacks ? stacked(asked) : asked;
-  const ConvDesc &c = desc.conv;
-  int64_t most = std::max({c.batch, c.inChannels, c.outChannels});
-  for (int64_t d = 0; d < c.rank; ++d)
-    most = std::max({most, c.in[d], c.out[d], c.kernel[d], c.strides[d],
-                     c.dilations[d], c.padsLo[d], c.padsHi[d]});
-  if (most > kMaxDnnlExtent) {
-    error = kDnnlExtentText;
-    return nullptr;
-  }
   // The hint is a forward convolution of one type.
   bool isForward = desc.kind == PrimitiveKind::ConvForward;
   PrimitiveDesc hinted = desc;
-  hinted.wideResult = desc.wideResult && isForward;
+  hinted.wideResult = false;
   Geometry g, hint, own;
   if (!describeGeometry(desc, g) || !describeGeometry(hinted, hint) ||
       !describeGeometry(asked, own)) {
     error = dnnlStatusText(dnnl_invalid_arguments);
     return nullptr;
   }
-  dnnl_primitive_desc_t forward = nullptr, pd = nullptr;
-  dnnl_status_t status = forwardDesc(hinted, hint, forward);
-  if (status == dnnl_success && !isForward) {
-    status = backwardDesc(desc, g, forward, pd);
-    dnnl_primitive_desc_destroy(forward);
-  } else {
-    pd = forward;
-  }
-  if (status != dnnl_success) {
-    error = dnnlStatusText(status);
+  DnnlAttributes attributes;
+  std::optional<DnnlKernels> forward;
+  if (!isForward && !forward
+                         .emplace(PrimitiveKind::ConvForward, hint.all(),
+                                  attributes.get(), nullptr)
+                         .get()) {
+    error = dnnlStatusText(forward->status());
     return nullptr;
   }
+  DnnlKernels kernels(desc.kind, g.all(), attributes.get(),
+                      forward ? forward->get() : nullptr);
+  KernelEvidence::Finding finding;
+  dnnl_primitive_desc_t pd =
+      chooseKernel(kernels, desc, evidence, finding, error);
+  if (!pd)
+    return nullptr;
   auto program = std::make_unique<DnnlProgram>();
   dnnl_memory_t stack = nullptr;
   bool unstacks = stacks && !asked.conv.weightsLast;
-  bool made =
-      assemble(desc, g, pd, *program, error, unstacks ? &stack : nullptr) &&
-      (!unstacks ||
-       unstack(asked.conv, stack, own.plainWeights, *program, error));
+  bool made = assemble(desc, g, pd, finding, *program, error,
+                       unstacks ? &stack : nullptr) &&
+              (!unstacks || unstack(asked.conv, stack, own, *program, error));
   return made ? std::move(program) : nullptr;
 }

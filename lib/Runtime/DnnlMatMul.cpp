@@ -26,9 +26,9 @@ namespace {
 
 /// Describes the last `rank` dimensions of [batch 0, batch 1, rows, cols]; a
 /// broadcast batch has extent 1.
-bool view(dnnl_memory_desc_t &md, const PlacedOperand &o, int rank,
+bool view(DnnlLayout &md, const PlacedOperand &o, int rank,
           const int64_t *batch, int64_t rows, int64_t cols,
-          dnnl_data_type_t type) {
+          dnnl_data_type_t type, int64_t *extents = nullptr) {
   int64_t dense = std::max(rows * o.row, cols * o.col);
   int64_t dims[4] = {batch[0], batch[1], rows, cols};
   int64_t strides[4] = {o.batch[0], o.batch[1], o.row, o.col};
@@ -39,59 +39,44 @@ bool view(dnnl_memory_desc_t &md, const PlacedOperand &o, int rank,
     if (dims[d] == 1)
       strides[d] = std::max(dense, d == 0 ? dims[1] * strides[1] : dense);
   }
-  return dnnl_memory_desc_init_by_strides(&md, rank, dims + 4 - rank, type,
-                                          strides + 4 - rank) == dnnl_success;
+  if (extents)
+    std::copy(dims + 4 - rank, dims + 4, extents);
+  return md.setStrided(rank, dims + 4 - rank, type, strides + 4 - rank);
 }
 
-/// Describes the product; with `packed`, the library chooses the order of the
-/// right operand, with `accumulate`, c is added to. Returns null where it
-/// refuses.
-dnnl_primitive_desc_t describeProduct(const dnnl_memory_desc_t &a,
-                                      const dnnl_memory_desc_t &b,
-                                      const dnnl_memory_desc_t &c, bool packed,
-                                      bool accumulate, dnnl_status_t &status) {
-  dnnl_memory_desc_t right = b;
-  dnnl_matmul_desc_t op;
-  dnnl_primitive_desc_t pd = nullptr;
-  DnnlAttributes attributes;
-  status = packed
-               ? dnnl_memory_desc_init_by_tag(&right, b.ndims, b.dims,
-                                              b.data_type, dnnl_format_tag_any)
-               : dnnl_success;
-  if (status == dnnl_success && accumulate)
-    status = attributes.addSum();
-  if (status == dnnl_success)
-    status = dnnl_matmul_desc_init(&op, &a, &right, nullptr, &c);
-  if (status == dnnl_success)
-    status = dnnl_primitive_desc_create(&pd, &op, attributes.get(),
-                                        dnnlEngine(), nullptr);
-  return status == dnnl_success ? pd : nullptr;
-}
-
-/// A matrix and the number of the argument that it is.
+/// A matrix, and the number of the argument that it is.
 struct Factor {
-  const dnnl_memory_desc_t &desc;
+  DnnlLayout desc;
   int arg;
 };
 
-/// Appends c = a b, or c += a b.
-bool appendProduct(DnnlProgram &program, Factor a, Factor b, Factor c,
-                   bool packs, bool accumulate, std::string &error) {
-  dnnl_status_t status;
-  dnnl_primitive_desc_t pd =
-      describeProduct(a.desc, b.desc, c.desc, packs, accumulate, status);
-  if (!pd) {
+/// Appends c = a b, or c += a b; with `packed`, the library chooses the order
+/// of the right operand.
+bool appendProduct(const PrimitiveDesc &desc, const KernelEvidence &evidence,
+                   DnnlProgram &program, const Factor &a, const Factor &b,
+                   const Factor &c, const DnnlLayout *packed,
+                   std::string &error) {
+  DnnlAttributes attributes;
+  dnnl_status_t status = desc.accumulate ? attributes.addSum() : dnnl_success;
+  if (status != dnnl_success) {
     error = dnnlStatusText(status);
     return false;
   }
-  dnnl_memory_t aMem = program.argument(a.desc, a.arg);
-  dnnl_memory_t bMem = program.argument(b.desc, b.arg);
-  dnnl_memory_t cMem = program.argument(c.desc, c.arg);
-  const dnnl_memory_desc_t &packed =
-      *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-  if (!dnnl_memory_desc_equal(&packed, &b.desc)) {
-    dnnl_memory_t packedMem = program.scratch(packed);
-    if (!program.appendReorder(b.desc, bMem, packed, packedMem, error)) {
+  DnnlKernels kernels(a.desc.get(), (packed ? *packed : b.desc).get(),
+                      c.desc.get(), attributes.get());
+  KernelEvidence::Finding finding;
+  dnnl_primitive_desc_t pd =
+      chooseKernel(kernels, desc, evidence, finding, error);
+  if (!pd)
+    return false;
+  dnnl_memory_t aMem = program.argument(a.desc.get(), a.arg);
+  dnnl_memory_t bMem = program.argument(b.desc.get(), b.arg);
+  dnnl_memory_t cMem = program.argument(c.desc.get(), c.arg);
+  DnnlLayoutRef chosen =
+      dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+  if (!dnnl_memory_desc_equal(chosen, b.desc.get())) {
+    dnnl_memory_t packedMem = program.scratch(chosen);
+    if (!program.appendReorder(b.desc.get(), bMem, chosen, packedMem, error)) {
       dnnl_primitive_desc_destroy(pd);
       return false;
     }
@@ -100,53 +85,48 @@ bool appendProduct(DnnlProgram &program, Factor a, Factor b, Factor c,
   return program.append(
       pd,
       {{DNNL_ARG_SRC, aMem}, {DNNL_ARG_WEIGHTS, bMem}, {DNNL_ARG_DST, cMem}},
-      error);
+      error, finding);
 }
 
 } // namespace
 
 std::unique_ptr<Primitive>
 ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
+                                 const KernelEvidence &evidence,
                                  std::string &error) {
-  const MatMulDesc &given = desc.matmul;
-  int64_t most =
-      std::max({given.batch[0], given.batch[1], given.m, given.n, given.k});
-  if (most > kMaxDnnlExtent ||
-      given.batch[0] * given.batch[1] > kMaxDnnlExtent) {
-    error = kDnnlExtentText;
-    return nullptr;
-  }
-  int pieces = int(pieceCount(desc.precision));
   PlacedProduct m(desc);
-  const PlacedOperand &a = m.a, &b = m.b, &c = m.c;
   auto dense = [](const PlacedOperand &o, int64_t rows, int64_t cols) {
     return o.batch[1] == 0 || o.batch[1] == rows * cols;
   };
   bool allDense =
-      dense(a, m.m, m.k) && dense(b, m.k, m.n) && dense(c, m.m, m.n);
+      dense(m.a, m.m, m.k) && dense(m.b, m.k, m.n) && dense(m.c, m.m, m.n);
   int rank = m.batch[0] > 1 ? 4 : m.batch[1] == 1 ? 2 : allDense ? 3 : 4;
   dnnl_data_type_t type = dnnlType(desc.dtype);
-  dnnl_data_type_t sums = dnnlType(resultType(desc));
-  dnnl_memory_desc_t aDesc, bDesc, cDesc;
-  if (!view(aDesc, a, rank, m.batch, m.m, m.k, type) ||
-      !view(bDesc, b, rank, m.batch, m.k, m.n, type) ||
-      !view(cDesc, c, rank, m.batch, m.m, m.n, sums)) {
+  Factor a{{}, m.a.arg}, b{{}, m.b.arg}, c{{}, m.c.arg};
+  DnnlLayout packed;
+  bool packs = desc.form == LibraryForm::Packed;
+  dnnl_dims_t extents = {};
+  if (!view(a.desc, m.a, rank, m.batch, m.m, m.k, type) ||
+      !view(b.desc, m.b, rank, m.batch, m.k, m.n, type, extents) ||
+      !view(c.desc, m.c, rank, m.batch, m.m, m.n, dnnlType(resultType(desc))) ||
+      (packs && !packed.setAny(rank, extents, type))) {
     error = dnnlStatusText(dnnl_invalid_arguments);
     return nullptr;
   }
-  bool packs = desc.form == LibraryForm::Packed;
   auto program = std::make_unique<DnnlProgram>();
-  if (desc.accumulate && !program->appendCopy(cDesc, c.arg - 1, c.arg, error))
+  if (desc.accumulate &&
+      !program->appendCopy(c.desc.get(), c.arg - 1, c.arg, error))
     return nullptr;
-  bool first = !desc.accumulate;
   // Of pieces i and j with i + j = order.
+  PrimitiveDesc product = desc;
+  int pieces = int(pieceCount(desc.precision)), left = a.arg, right = b.arg;
   for (int order = pieces - 1; order >= 0; --order)
     for (int i = order; i >= 0; --i) {
-      if (!appendProduct(*program, {aDesc, a.arg + i},
-                         {bDesc, b.arg + order - i}, {cDesc, c.arg}, packs,
-                         !first, error))
+      a.arg = left + i, b.arg = right + order - i;
+      if (!appendProduct(product, evidence, *program, a, b, c,
+                         packs ? &packed : nullptr, error))
         return nullptr;
-      first = false;
+      product.accumulate = true;
     }
   return program;
 }

@@ -20,6 +20,10 @@ using namespace ckopt::runtime;
 
 dnnl_engine_t ckopt::runtime::dnnlEngine() {
   static dnnl_engine_t engine = [] {
+    dnnlInstructionSet(); // is chosen before the first use
+    // oneDNN 3.2 takes the next kernel of a list from its cache of primitives,
+    // and finds the same one there again, for ever.
+    dnnl_set_primitive_cache_capacity(0);
     dnnl_engine_t made = nullptr;
     dnnl_engine_create(&made, dnnl_cpu, 0);
     return made;
@@ -60,9 +64,7 @@ dnnl_data_type_t ckopt::runtime::dnnlType(DType dtype) {
 }
 
 std::string ckopt::runtime::dnnlStatusText(dnnl_status_t status) {
-  const dnnl_version_t *v = dnnl_version();
-  std::string text = "oneDNN " + std::to_string(v->major) + "." +
-                     std::to_string(v->minor) + "." + std::to_string(v->patch);
+  std::string text = "oneDNN " + dnnlVersion();
   switch (status) {
   case dnnl_success:
     return text + ": success";
@@ -72,9 +74,7 @@ std::string ckopt::runtime::dnnlStatusText(dnnl_status_t status) {
     return text + " has no implementation of this for this CPU";
   case dnnl_invalid_arguments:
     return text + " refuses these arguments";
-  case dnnl_iterator_ends:
-  case dnnl_runtime_error:
-  case dnnl_not_required:
+  default:
     break;
   }
   return text + ": status " + std::to_string(static_cast<int>(status));
@@ -91,11 +91,31 @@ dnnl_status_t DnnlAttributes::addSum() {
   dnnl_post_ops_t ops = nullptr;
   dnnl_status_t status = dnnl_post_ops_create(&ops);
   if (status == dnnl_success)
-    status = dnnl_post_ops_append_sum(ops, 1.0f);
+    status = appendSum(ops);
   if (status == dnnl_success)
     status = dnnl_primitive_attr_set_post_ops(attr, ops);
   dnnl_post_ops_destroy(ops);
   return status;
+}
+
+dnnl_primitive_desc_t
+ckopt::runtime::chooseKernel(DnnlKernels &kernels, const PrimitiveDesc &desc,
+                             const KernelEvidence &evidence,
+                             KernelEvidence::Finding &finding,
+                             std::string &error) {
+  if (!kernels.get()) {
+    error = dnnlStatusText(kernels.status());
+    return nullptr;
+  }
+  for (; kernels.get(); kernels.next())
+    if (auto found = evidence.find(desc, kernels.name())) {
+      finding = *found;
+      return kernels.take();
+    }
+  error = "oneDNN " + dnnlVersion() +
+          " has no kernel for this that a sweep has found right on " +
+          dnnlInstructionSet();
+  return nullptr;
 }
 
 void WorkspaceGuard::write(void *at) { std::memset(at, kValue, kBytes); }
@@ -118,28 +138,26 @@ int64_t DnnlProgram::workspaceBytes() const {
   return bytes ? bytes + WorkspaceGuard::kBytes : 0;
 }
 
-dnnl_memory_t DnnlProgram::bind(const dnnl_memory_desc_t &desc, int arg,
-                                int64_t offset) {
+dnnl_memory_t DnnlProgram::bind(DnnlLayoutRef desc, int arg, int64_t offset) {
   dnnl_memory_t memory = nullptr;
-  if (dnnl_memory_create(&memory, &desc, dnnlEngine(), DNNL_MEMORY_NONE) !=
+  if (dnnl_memory_create(&memory, desc, dnnlEngine(), DNNL_MEMORY_NONE) !=
       dnnl_success)
     return nullptr;
   bindings.push_back({memory, arg, offset});
   return memory;
 }
 
-dnnl_memory_t DnnlProgram::argument(const dnnl_memory_desc_t &desc, int arg) {
+dnnl_memory_t DnnlProgram::argument(DnnlLayoutRef desc, int arg) {
   return bind(desc, arg, 0);
 }
 
-dnnl_memory_t DnnlProgram::scratch(const dnnl_memory_desc_t &desc) {
+dnnl_memory_t DnnlProgram::scratch(DnnlLayoutRef desc) {
   int64_t offset = workspace;
-  workspace += alignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(&desc)));
+  workspace += alignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(desc)));
   return bind(desc, kWorkspace, offset);
 }
 
-dnnl_memory_t DnnlProgram::view(const dnnl_memory_desc_t &desc,
-                                dnnl_memory_t of) {
+dnnl_memory_t DnnlProgram::view(DnnlLayoutRef desc, dnnl_memory_t of) {
   auto it = std::find_if(bindings.begin(), bindings.end(),
                          [&](const Binding &b) { return b.memory == of; });
   return it == bindings.end() ? nullptr : bind(desc, it->arg, it->offset);
@@ -147,13 +165,13 @@ dnnl_memory_t DnnlProgram::view(const dnnl_memory_desc_t &desc,
 
 bool DnnlProgram::append(dnnl_primitive_desc_t desc,
                          std::vector<dnnl_exec_arg_t> args, std::string &error,
-                         bool zeroesPad) {
-  const dnnl_memory_desc_t *pad =
+                         const KernelEvidence::Finding &finding) {
+  DnnlLayoutRef pad =
       dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
   bool sound = true;
   auto bytes = pad ? static_cast<int64_t>(dnnl_memory_desc_get_size(pad)) : 0;
   if (bytes > 0) {
-    dnnl_memory_t memory = bind(*pad, kPad, 0);
+    dnnl_memory_t memory = bind(pad, kPad, 0);
     pads = std::max(pads, alignUp(bytes));
     sound = memory != nullptr;
     args.push_back({DNNL_ARG_SCRATCHPAD, memory});
@@ -164,6 +182,8 @@ bool DnnlProgram::append(dnnl_primitive_desc_t desc,
   dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &implementation);
   name += (name.empty() ? "oneDNN " : " + ") +
           std::string(implementation ? implementation : "?");
+  if (!finding.source.empty())
+    source = finding.source;
   dnnl_primitive_t primitive = nullptr;
   dnnl_status_t status =
       sound ? dnnl_primitive_create(&primitive, desc) : dnnl_out_of_memory;
@@ -172,18 +192,18 @@ bool DnnlProgram::append(dnnl_primitive_desc_t desc,
     error = dnnlStatusText(status);
     return false;
   }
-  stages.push_back({primitive, std::move(args), zeroesPad ? bytes : 0, 0, -1});
+  stages.push_back(
+      {primitive, std::move(args), finding.zeroesPad ? bytes : 0, 0, -1});
   return true;
 }
 
-bool DnnlProgram::appendReorder(const dnnl_memory_desc_t &fromDesc,
-                                dnnl_memory_t from,
-                                const dnnl_memory_desc_t &toDesc,
-                                dnnl_memory_t to, std::string &error) {
+bool DnnlProgram::appendReorder(DnnlLayoutRef fromDesc, dnnl_memory_t from,
+                                DnnlLayoutRef toDesc, dnnl_memory_t to,
+                                std::string &error) {
   DnnlAttributes attributes;
   dnnl_primitive_desc_t desc = nullptr;
   dnnl_status_t status = dnnl_reorder_primitive_desc_create(
-      &desc, &fromDesc, dnnlEngine(), &toDesc, dnnlEngine(), attributes.get());
+      &desc, fromDesc, dnnlEngine(), toDesc, dnnlEngine(), attributes.get());
   if (status != dnnl_success) {
     error = "reorder of weights: " + dnnlStatusText(status);
     return false;
@@ -191,7 +211,7 @@ bool DnnlProgram::appendReorder(const dnnl_memory_desc_t &fromDesc,
   return append(desc, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, error);
 }
 
-bool DnnlProgram::appendCopy(const dnnl_memory_desc_t &desc, int from, int to,
+bool DnnlProgram::appendCopy(DnnlLayoutRef desc, int from, int to,
                              std::string &error) {
   if (!appendReorder(desc, argument(desc, from), desc, argument(desc, to),
                      error))

@@ -10,9 +10,9 @@
 #ifndef CKOPT_LIB_RUNTIME_DNNLPROGRAM_H
 #define CKOPT_LIB_RUNTIME_DNNLPROGRAM_H
 
+#include "DnnlApi.h"
 #include "PrimitiveImpl.h"
 
-#include <dnnl.h>
 #include <vector>
 
 namespace ckopt::runtime {
@@ -31,39 +31,34 @@ inline DType resultType(const PrimitiveDesc &desc) {
 /// Returns "unimplemented", "invalid arguments", ...
 std::string dnnlStatusText(dnnl_status_t status);
 
-/// oneDNN counts in 32 bits in some places, rounds up, and divides by the
-/// result: an extent of 2^38 would crash the process.
-inline constexpr int64_t kMaxDnnlExtent = int64_t(1) << 30;
-inline constexpr char kDnnlExtentText[] =
-    "oneDNN takes no extents above 2^30; a smaller batch may help";
-
 class DnnlProgram final : public Primitive {
 public:
   ~DnnlProgram() override;
   int64_t workspaceBytes() const override;
   bool execute(void *const *args, void *workspace, std::string &error) override;
-  std::string implementation() const override { return name; }
+  std::string implementation() const override {
+    return source.empty() ? name : name + ", right for " + source;
+  }
 
   /// Makes a memory object for argument `arg`.
-  dnnl_memory_t argument(const dnnl_memory_desc_t &desc, int arg);
+  dnnl_memory_t argument(DnnlLayoutRef desc, int arg);
   /// Makes a memory object in fresh workspace.
-  dnnl_memory_t scratch(const dnnl_memory_desc_t &desc);
+  dnnl_memory_t scratch(DnnlLayoutRef desc);
   /// Makes another memory object of the bytes of `of`.
-  dnnl_memory_t view(const dnnl_memory_desc_t &desc, dnnl_memory_t of);
+  dnnl_memory_t view(DnnlLayoutRef desc, dnnl_memory_t of);
   /// Appends a computation on the given memories and a scratchpad, whose bytes
   /// all computations share, one after the other, and which is zeroed first
-  /// where the computation reads what it did not write; takes ownership of
-  /// `desc`. On failure returns false and sets `error`.
+  /// where the finding says so; takes ownership of `desc`. On failure returns
+  /// false and sets `error`.
   bool append(dnnl_primitive_desc_t desc, std::vector<dnnl_exec_arg_t> args,
-              std::string &error, bool zeroesPad = false);
+              std::string &error, const KernelEvidence::Finding &finding = {});
   /// Appends a copy from one order to another.
-  bool appendReorder(const dnnl_memory_desc_t &fromDesc, dnnl_memory_t from,
-                     const dnnl_memory_desc_t &toDesc, dnnl_memory_t to,
+  bool appendReorder(DnnlLayoutRef fromDesc, dnnl_memory_t from,
+                     DnnlLayoutRef toDesc, dnnl_memory_t to,
                      std::string &error);
   /// Appends a copy from argument `from` to argument `to`, which lie alike; it
   /// is left out of runs where they are one.
-  bool appendCopy(const dnnl_memory_desc_t &desc, int from, int to,
-                  std::string &error);
+  bool appendCopy(DnnlLayoutRef desc, int from, int to, std::string &error);
 
 private:
   static constexpr int kWorkspace = -1, kPad = -2;
@@ -78,13 +73,21 @@ private:
     int64_t zeroed = 0;    ///< bytes of the scratchpad
     int from = 0, to = -1; ///< arguments that appendCopy() was given
   };
-  dnnl_memory_t bind(const dnnl_memory_desc_t &desc, int arg, int64_t offset);
+  dnnl_memory_t bind(DnnlLayoutRef desc, int arg, int64_t offset);
 
   std::vector<Binding> bindings;
   std::vector<Stage> stages;
   int64_t workspace = 0, pads = 0; ///< scratchpads lie behind the workspace
-  std::string name;
+  std::string name, source;
 };
+
+/// Takes the first of the library's kernels that somebody vouches for; null:
+/// there is none, and `error` says so.
+dnnl_primitive_desc_t chooseKernel(DnnlKernels &kernels,
+                                   const PrimitiveDesc &desc,
+                                   const KernelEvidence &evidence,
+                                   KernelEvidence::Finding &finding,
+                                   std::string &error);
 
 /// Attributes of every primitive: the scratchpad is the caller's.
 class DnnlAttributes {

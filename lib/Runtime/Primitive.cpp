@@ -10,10 +10,11 @@
 #include "PrimitiveImpl.h"
 
 #include "Env.h"
+#include "KernelEvidence.h"
 #include "OpenMP.h"
 #include "ckopt/Runtime/LibraryTable.h"
 
-#include <map>
+#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -25,46 +26,72 @@ int32_t Primitive::failure() const { return CKRT_EXECUTION; }
 
 namespace {
 
-std::unique_ptr<Primitive> createProduct(const PrimitiveDesc &desc,
-                                         std::string &error) {
-  if (desc.form == LibraryForm::OpenBlas)
-    return createBlasMatMul(desc);
-  auto product = createDnnlMatMul(desc, error);
-  // OpenBLAS accepts some strides that oneDNN refuses.
-  if (!product && desc.dtype == DType::F32 &&
-      desc.precision == ProductPrecision::F32) {
-    error.clear();
-    return createBlasMatMul(desc);
+/// oneDNN counts in 32 bits in some places, rounds up, and divides by the
+/// result: an extent of 2^38 would crash the process.
+bool fitsDnnl(const PrimitiveDesc &desc) {
+  constexpr int64_t kMost = int64_t(1) << 30;
+  if (desc.kind == PrimitiveKind::MatMul) {
+    const MatMulDesc &m = desc.matmul;
+    return std::max({m.batch[0], m.batch[1], m.m, m.n, m.k}) <= kMost &&
+           m.batch[0] * m.batch[1] <= kMost;
   }
-  return product;
+  const ConvDesc &c = desc.conv;
+  int64_t most = std::max({c.batch, c.inChannels, c.outChannels});
+  for (int64_t d = 0; d < c.rank; ++d)
+    most = std::max({most, c.in[d], c.out[d], c.kernel[d], c.strides[d],
+                     c.dilations[d], c.padsLo[d], c.padsHi[d]});
+  return most <= kMost;
+}
+
+/// Makes a primitive of oneDNN, or one of ours where it is refused or nobody
+/// vouches for it, and there is one: not of halves.
+std::unique_ptr<Primitive> createDnnl(const PrimitiveDesc &desc,
+                                      const KernelEvidence &evidence,
+                                      std::string &error) {
+  bool isMatMul = desc.kind == PrimitiveKind::MatMul;
+  std::unique_ptr<Primitive> made;
+  bool fits = fitsDnnl(desc);
+  if (!fits)
+    error = "oneDNN takes no extents above 2^30; a smaller batch may help";
+  else if (isMatMul)
+    made = createDnnlMatMul(desc, evidence, error);
+  else
+    made = createDnnlConv(desc, evidence, error);
+  if (made || desc.dtype != DType::F32 || (!fits && !isMatMul))
+    return made;
+  error.clear();
+  return isMatMul ? createBlasMatMul(desc) : createGemmConv(desc);
 }
 
 std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &given,
-                                         int32_t threads, std::string &error) {
+                                         int32_t threads,
+                                         const KernelEvidence &evidence,
+                                         std::string &error) {
   PrimitiveDesc desc = given;
   if (desc.form == LibraryForm::Default)
     desc.form = builtInLibraryTable("").formOf(desc);
-  bool isMatMul = desc.kind == PrimitiveKind::MatMul;
   if (isAttention(desc.kind))
     return createAttention(desc, threads);
   if (isOfRanks(desc.kind))
     return createOfRanks(desc);
   if (desc.dtype == DType::F64)
-    return isMatMul ? createBlasMatMul(desc) : createF64Conv(desc);
+    return desc.kind == PrimitiveKind::MatMul ? createBlasMatMul(desc)
+                                              : createGemmConv(desc);
   if (desc.dtype != DType::F32 && desc.dtype != DType::BF16 &&
       desc.dtype != DType::F16) {
     error = "no library kernel for element type " +
             std::string(dtypeName(desc.dtype));
     return nullptr;
   }
-  if (isMatMul)
-    return createProduct(desc, error);
-  if (desc.form == LibraryForm::Default ||
-      desc.form == LibraryForm::Convolution)
-    return createDnnlConv(desc, error);
-  PrimitiveDesc product = productOf(desc);
-  product.form = desc.form;
-  return createProduct(product, error);
+  if (desc.kind != PrimitiveKind::MatMul && desc.form != LibraryForm::Default &&
+      desc.form != LibraryForm::Convolution) {
+    LibraryForm form = desc.form;
+    desc = productOf(desc);
+    desc.form = form;
+  }
+  if (desc.form == LibraryForm::OpenBlas)
+    return createBlasMatMul(desc);
+  return createDnnl(desc, evidence, error);
 }
 
 } // namespace
@@ -72,6 +99,13 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &given,
 std::unique_ptr<Primitive> Primitive::create(const PrimitiveDesc &desc,
                                              int32_t threads,
                                              std::string &error) {
+  return createPrimitive(desc, threads, builtInEvidence(), error);
+}
+
+std::unique_ptr<Primitive>
+ckopt::runtime::createPrimitive(const PrimitiveDesc &desc, int32_t threads,
+                                const KernelEvidence &evidence,
+                                std::string &error) {
   error = check(desc);
   if (!error.empty())
     return nullptr;
@@ -88,7 +122,7 @@ std::unique_ptr<Primitive> Primitive::create(const PrimitiveDesc &desc,
             std::to_string(threads);
     return nullptr;
   }
-  auto primitive = createChecked(desc, threads, error);
+  auto primitive = createChecked(desc, threads, evidence, error);
   if (!primitive)
     error = describe(desc) + ": " + error;
   return primitive;

@@ -6,20 +6,22 @@
 #ifndef CKOPT_LIB_RUNTIME_PRIMITIVEIMPL_H
 #define CKOPT_LIB_RUNTIME_PRIMITIVEIMPL_H
 
-#include "ckopt/Runtime/Primitive.h"
+#include "KernelEvidence.h"
 
 namespace ckopt::runtime {
 
 /// All of these expect a checked descriptor and a TeamScope of the planned
 /// size; on failure they return null and set `error`.
 std::unique_ptr<Primitive> createBlasMatMul(const PrimitiveDesc &desc);
-std::unique_ptr<Primitive> createF64Conv(const PrimitiveDesc &desc);
+std::unique_ptr<Primitive> createGemmConv(const PrimitiveDesc &desc);
 std::unique_ptr<Primitive> createAttention(const PrimitiveDesc &desc,
                                            int32_t threads);
 std::unique_ptr<Primitive> createOfRanks(const PrimitiveDesc &desc);
 std::unique_ptr<Primitive> createDnnlMatMul(const PrimitiveDesc &desc,
+                                            const KernelEvidence &evidence,
                                             std::string &error);
 std::unique_ptr<Primitive> createDnnlConv(const PrimitiveDesc &desc,
+                                          const KernelEvidence &evidence,
                                           std::string &error);
 
 inline int64_t alignUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }

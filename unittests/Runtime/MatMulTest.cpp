@@ -252,18 +252,23 @@ TEST(MatMul, ExtentsBeyond32Bits) {
 }
 
 // Sums of products of bf16, stored as they are: closer than a bf16 can say.
+// With AMX a depth of 63 has ended the process, in oneDNN 2.6.
 TEST(MatMul, SumsOfHalvesInF32) {
+  bool compared = false;
   for (bool ta : {false, true})
     for (bool tb : {false, true})
-      for (bool tc : {false, true}) {
+      for (const MatMulDesc &m :
+           {dense(1, 33, 48, 65, ta, tb), dense(1, 33, 48, 65, ta, tb, true),
+            dense(1, 197, 10, 63, ta, tb), dense(1, 257, 15, 63, ta, tb),
+            dense(1, 77, 33, 63, ta, tb), dense(1, 77, 33, 127, ta, tb)}) {
         PrimitiveDesc desc;
         desc.dtype = DType::BF16;
         desc.wideResult = true;
-        desc.matmul = dense(1, 33, 48, 65, ta, tb, tc);
+        desc.matmul = m;
         SCOPED_TRACE(describe(desc));
         if (!multipliesHalves(desc))
-          GTEST_SKIP() << "this CPU has no products of bf16";
-        const MatMulDesc &m = desc.matmul;
+          continue; // no such products here, or nobody vouches for them
+        compared = true;
         auto a = halves(values<float>(m.m * m.k, 1));
         auto b = halves(values<float>(m.k * m.n, 2));
         std::vector<double> expected(m.m * m.n, 0.0);
@@ -283,6 +288,8 @@ TEST(MatMul, SumsOfHalvesInF32) {
   wrong.wideResult = true;
   EXPECT_EQ(Primitive::create(wrong, 2, error), nullptr);
   EXPECT_NE(error.find("only products of halves"), std::string::npos) << error;
+  if (!compared)
+    GTEST_SKIP() << "NOT compared: this CPU has no products of bf16";
 }
 
 TEST(MatMul, SumsInPlaceAndElsewhere) {

@@ -1,13 +1,13 @@
-//===- F64Conv.cpp - f64 convolutions by im2col and dgemm -----------------===//
+//===- GemmConv.cpp - convolutions by im2col and gemm ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Convolutions of f64, for correctness checks rather than speed. Each image and
-// group is unfolded into a matrix [channels/group * kernel points, output
-// points] in the workspace, then multiplied by one dgemm. Any rank up to 3,
-// order, group count, padding and dilation is supported. Images are summed one
-// after another, so the bits depend only on the descriptor and the number of
-// threads.
+// Convolutions of f64, and those of f32 of which no sweep has found a kernel of
+// oneDNN right: for correctness rather than speed. Each image and group is
+// unfolded into a matrix [channels/group * kernel points, output points] in the
+// workspace, then multiplied by one gemm. Any rank up to 3, order, group count,
+// padding and dilation is supported. Images are summed one after another, so
+// the bits depend only on the descriptor and the number of threads.
 //
 //===----------------------------------------------------------------------===//
 #include "PrimitiveImpl.h"
@@ -19,9 +19,23 @@ using namespace ckopt::runtime;
 
 namespace {
 
-class F64Conv final : public Primitive {
+void gemm(CBLAS_TRANSPOSE aOrder, CBLAS_TRANSPOSE bOrder, blasint m, blasint n,
+          blasint k, const double *a, blasint lda, const double *b, blasint ldb,
+          double beta, double *c, blasint ldc) {
+  cblas_dgemm(CblasRowMajor, aOrder, bOrder, m, n, k, 1.0, a, lda, b, ldb, beta,
+              c, ldc);
+}
+
+void gemm(CBLAS_TRANSPOSE aOrder, CBLAS_TRANSPOSE bOrder, blasint m, blasint n,
+          blasint k, const float *a, blasint lda, const float *b, blasint ldb,
+          float beta, float *c, blasint ldc) {
+  cblas_sgemm(CblasRowMajor, aOrder, bOrder, m, n, k, 1.0f, a, lda, b, ldb,
+              beta, c, ldc);
+}
+
+template <typename T> class GemmConv final : public Primitive {
 public:
-  explicit F64Conv(const PrimitiveDesc &desc) : kind(desc.kind), c(desc.conv) {
+  explicit GemmConv(const PrimitiveDesc &desc) : kind(desc.kind), c(desc.conv) {
     for (int64_t d = c.rank; d < 3; ++d) {
       c.in[d] = c.out[d] = c.kernel[d] = c.strides[d] = c.dilations[d] = 1;
       c.padsLo[d] = c.padsHi[d] = 0;
@@ -35,19 +49,21 @@ public:
 
   int64_t workspaceBytes() const override {
     // No padding, because a step must write every byte below its planned peak.
-    return channels * taps * outPoints * int64_t(sizeof(double));
+    return channels * taps * outPoints * int64_t(sizeof(T));
   }
-  std::string implementation() const override { return "im2col + dgemm"; }
+  std::string implementation() const override {
+    return sizeof(T) == 8 ? "im2col + dgemm" : "im2col + sgemm";
+  }
 
   bool execute(void *const *args, void *workspace, std::string &) override {
-    auto *columns = static_cast<double *>(workspace);
+    auto *columns = static_cast<T *>(workspace);
     bool forward = kind == PrimitiveKind::ConvForward;
     bool inputGrad = kind == PrimitiveKind::ConvInputGrad;
-    auto *x = static_cast<double *>(args[inputGrad ? 2 : 0]);
-    auto *y = static_cast<double *>(args[forward ? 2 : inputGrad ? 0 : 1]);
-    auto *w = static_cast<double *>(args[forward || inputGrad ? 1 : 2]);
+    auto *x = static_cast<T *>(args[inputGrad ? 2 : 0]);
+    auto *y = static_cast<T *>(args[forward ? 2 : inputGrad ? 0 : 1]);
+    auto *w = static_cast<T *>(args[forward || inputGrad ? 1 : 2]);
     if (inputGrad)
-      std::memset(x, 0, sizeof(double) * c.batch * c.inChannels * inPoints);
+      std::memset(x, 0, sizeof(T) * c.batch * c.inChannels * inPoints);
     for (int64_t n = 0; n < c.batch; ++n)
       for (int64_t g = 0; g < c.groups; ++g)
         runOne(n, g, x, w + g * filters * channels * taps, y, columns);
@@ -57,7 +73,7 @@ public:
 private:
   /// Calls fn(column element, x element) for all elements inside of x.
   template <typename Fn>
-  void unfold(double *columns, double *x, int64_t point, Fn fn) const {
+  void unfold(T *columns, T *x, int64_t point, Fn fn) const {
     // Rows lie as the weights of an output channel do.
     int64_t tap = 0;
     for (int64_t k0 = 0; k0 < c.kernel[0]; ++k0)
@@ -72,8 +88,8 @@ private:
   }
 
   template <typename Fn>
-  void unfoldRow(double *column, double *x, int64_t point, int64_t k0,
-                 int64_t k1, int64_t k2, Fn fn) const {
+  void unfoldRow(T *column, T *x, int64_t point, int64_t k0, int64_t k1,
+                 int64_t k2, Fn fn) const {
     for (int64_t o0 = 0; o0 < c.out[0]; ++o0)
       for (int64_t o1 = 0; o1 < c.out[1]; ++o1)
         for (int64_t o2 = 0; o2 < c.out[2]; ++o2, ++column) {
@@ -87,14 +103,13 @@ private:
         }
   }
 
-  void runOne(int64_t n, int64_t g, double *x, double *w, double *y,
-              double *columns) const {
+  void runOne(int64_t n, int64_t g, T *x, T *w, T *y, T *columns) const {
     // Strides that locate element (channel, point) in an image's group.
     int64_t xPoint = c.channelsLast ? c.inChannels : 1;
-    double *xg = x + n * c.inChannels * inPoints +
-                 g * channels * (c.channelsLast ? 1 : inPoints);
-    double *yg = y + n * c.outChannels * outPoints +
-                 g * filters * (c.channelsLast ? 1 : outPoints);
+    T *xg = x + n * c.inChannels * inPoints +
+            g * channels * (c.channelsLast ? 1 : inPoints);
+    T *yg = y + n * c.outChannels * outPoints +
+            g * filters * (c.channelsLast ? 1 : outPoints);
     auto f = static_cast<blasint>(filters);
     auto ck = static_cast<blasint>(channels * taps);
     auto p = static_cast<blasint>(outPoints);
@@ -104,27 +119,24 @@ private:
     auto ldy = static_cast<blasint>(c.channelsLast ? c.outChannels : outPoints);
     if (kind == PrimitiveKind::ConvInputGrad) {
       // columns[ck, p] = w^T[ck, f] * dy[f, p], then fold.
-      cblas_dgemm(CblasRowMajor, CblasTrans, yOrder, ck, p, f, 1.0, w, ck, yg,
-                  ldy, 0.0, columns, p);
-      unfold(columns, xg, xPoint, [](double &column, double *at) {
+      gemm(CblasTrans, yOrder, ck, p, f, w, ck, yg, ldy, 0, columns, p);
+      unfold(columns, xg, xPoint, [](T &column, T *at) {
         if (at)
           *at += column;
       });
       return;
     }
     unfold(columns, xg, xPoint,
-           [](double &column, double *at) { column = at ? *at : 0.0; });
+           [](T &column, T *at) { column = at ? *at : T(0); });
     if (kind == PrimitiveKind::ConvWeightGrad) {
       // dw[f, ck] += dy[f, p] * columns^T[p, ck].
-      cblas_dgemm(CblasRowMajor, yOrder, CblasTrans, f, ck, p, 1.0, yg, ldy,
-                  columns, p, n == 0 ? 0.0 : 1.0, w, ck);
+      gemm(yOrder, CblasTrans, f, ck, p, yg, ldy, columns, p, n == 0 ? 0 : 1, w,
+           ck);
     } else if (c.channelsLast) {
       // y^T[p, f] = columns^T[p, ck] * w^T[ck, f].
-      cblas_dgemm(CblasRowMajor, CblasTrans, CblasTrans, p, f, ck, 1.0, columns,
-                  p, w, ck, 0.0, yg, ldy);
+      gemm(CblasTrans, CblasTrans, p, f, ck, columns, p, w, ck, 0, yg, ldy);
     } else {
-      cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, f, p, ck, 1.0, w,
-                  ck, columns, p, 0.0, yg, ldy);
+      gemm(CblasNoTrans, CblasNoTrans, f, p, ck, w, ck, columns, p, 0, yg, ldy);
     }
   }
 
@@ -136,6 +148,8 @@ private:
 } // namespace
 
 std::unique_ptr<Primitive>
-ckopt::runtime::createF64Conv(const PrimitiveDesc &desc) {
-  return std::make_unique<F64Conv>(desc);
+ckopt::runtime::createGemmConv(const PrimitiveDesc &desc) {
+  if (desc.dtype == DType::F64)
+    return std::make_unique<GemmConv<double>>(desc);
+  return std::make_unique<GemmConv<float>>(desc);
 }
