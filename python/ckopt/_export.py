@@ -165,7 +165,7 @@ _HINTS = {
         "run over the padded sequences and mask the loss",
     r"(nonzero|masked_select|_?unique2?|unique_dim|unique_consecutive)":
         "its result's size depends on values: keep the size and mask (torch.where)",
-    r"_linalg_.*|linalg_.*|cholesky.*": "ONNX has no such decomposition: compute it outside of forward",
+    r"_?linalg_.*|cholesky.*": "ONNX has no such decomposition: compute it outside of forward",
     r"_?local_scalar_dense|item|is_nonzero":
         "forward has to be without control flow that depends on values: use torch.where",
 }
@@ -241,11 +241,29 @@ def _refusal(error):
                                            "comes"))
 
 
+def _reached(graph):
+    """The values that outputs of a graph depend on."""
+    reached, left = set(), list(graph.outputs)
+    while left:
+        value = left.pop()
+        if value is None or value in reached:
+            continue
+        reached.add(value)
+        node = value.producer()
+        if node is not None:
+            left += node.inputs
+            for attribute in node.attributes.values():
+                graphs = [attribute.value] if attribute.type.name == "GRAPH" else []
+                left += [v for body in graphs for inner in body.all_nodes() for v in inner.inputs]
+    return reached
+
+
 def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, Any]],
-           names: list[str], path: str, unread: tuple[str, ...] = ()) -> list[str]:
+           names: list[str], path: str, unread: tuple[str, ...] = ()) -> set[str]:
     """Writes the module as it is, in training or not, without the inputs of ``unread``.
 
-    Returns the names of the tensors that the file reads. What it raises says what to do.
+    Returns the names of inputs and weights that its outputs depend on. What it raises says what
+    to do.
     """
     big = sum(p.nbytes for p in module.parameters()) > 1 << 30
     # It warns of each package that is not there, whether the module needs it or not.
@@ -264,11 +282,11 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
         raise _refusal(error) from error
     finally:
         logger.setLevel(level)
-    inputs = program.model.graph.inputs
-    for one in [i for i in inputs if i.name in unread and not i.uses()]:
-        inputs.remove(one)
+    graph = program.model.graph
+    for one in [i for i in graph.inputs if i.name in unread and not i.uses()]:
+        graph.inputs.remove(one)
     program.save(path, external_data=big)
-    return [name for name, value in program.model.graph.initializers.items() if value.uses()]
+    return {value.name for value in _reached(graph)}
 
 
 def without_dropout(path: str) -> str | None:

@@ -163,7 +163,8 @@ class TorchStep(CompiledStep):
             if twice:
                 raise UsageError(f"'{twice[0]}' is given twice")
             kwargs = {**named, **kwargs}
-        kwargs = {name: value for name, value in kwargs.items() if name not in self._unread}
+        kwargs = {name: value for name, value in kwargs.items()
+                  if name not in self._unread or name in self.inputs}
         return super()._arrays((), kwargs, all_of_them)
 
     def _first_batch(self):
@@ -275,7 +276,8 @@ def _refuse_changes(names, check):
     """Says that forward changes tensors, which the step would leave as they are."""
     if not names:
         return
-    text = f"forward changes {some(names)}, which an ONNX file cannot say: in the step they stay as they are"
+    text = (f"forward changes {some(names)}, which an ONNX file cannot say: in the step they stay "
+            "as they are")
     if check:
         raise UnsupportedError(f"{text}. Only running statistics of batch norms are followed; "
                                "move the change out of forward, between steps, or check=False, "
@@ -307,17 +309,17 @@ def _pattern(given, names):
                     [re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", name) for name in names])
 
 
-def _check_read(step, names, unread):
+def _check_read(read, names, unread):
     """An input that nothing reads is an error, unless the user says that he knows."""
-    silent = [name for name in names if name not in step.inputs and name not in unread]
+    silent = [name for name in names if name not in read and name not in unread]
     if silent:
         raise InputError(
             f"nothing in the exported module reads {some(silent)}: no value given for it has an "
             "effect on the loss. If that is meant, say so: "
             f"unused_inputs={silent[0] if len(silent) == 1 else silent!r}")
-    read = [name for name in unread if name in step.inputs]
-    if read:
-        raise UsageError(f"unused_inputs: {some(read)} has an effect on the loss")
+    wrong = [name for name in unread if name in read]
+    if wrong:
+        raise UsageError(f"unused_inputs: {some(wrong)} has an effect on the loss")
 
 
 def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_targets: Any = None,
@@ -387,14 +389,14 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     folder = tempfile.TemporaryDirectory(prefix="ckopt-")
     path = os.path.join(folder.name, "model.onnx")
     # The exporter runs the module; buffers of a copy may move.
-    held = export(copy_of(whole), call.arguments(call.tensors), call.names, path, unread)
-    frozen = [name for name in held if name in parameters and name not in trained]
+    read = export(copy_of(whole), call.arguments(call.tensors), call.names, path, unread)
+    _check_read(read, call.names, unread)
+    frozen = sorted(parameters & read - trained)
     if frozen:
         settings["freeze"] = _pattern(flags.get("freeze"), frozen)
     if "train" in flags:
-        settings["train"] = _pattern(flags["train"], [name for name in held if name in trained])
+        settings["train"] = _pattern(flags["train"], sorted(trained & read))
     plain = _compile(path, **settings)
-    _check_read(plain, call.names, unread)
     step = TorchStep.__new__(TorchStep)
     step.__dict__.update(plain.__dict__)
     step._folder = folder
