@@ -181,6 +181,31 @@ TEST(Import, LossInTheGraph) {
   EXPECT_EQ(argumentText(forward(model), 1, "ckopt.role"), "target");
 }
 
+// Without axes nothing is summed, but what else the operator does is done.
+TEST(Import, ReductionsOverNoAxes) {
+  float values[] = {-2, 4};
+  auto x = HostTensor::of<float>({2}, values);
+  for (auto [op, first, second] :
+       {std::tuple("ReduceSum", -2.0, 4.0), std::tuple("ReduceMax", -2.0, 4.0),
+        std::tuple("ReduceMean", -2.0, 4.0), std::tuple("ReduceL1", 2.0, 4.0),
+        std::tuple("ReduceL2", 2.0, 4.0),
+        std::tuple("ReduceLogSumExp", -2.0, 4.0),
+        std::tuple("ReduceSumSquare", 4.0, 16.0)}) {
+    std::string graph =
+        std::string("node { op_type: '") + op +
+        "' input: 'x' output: 'y' attribute { name: 'noop_with_empty_axes' "
+        "type: INT i: 1 } } input { " +
+        info("x", 1, {"2"}) + " } output { " + info("y", 1, {"2"}) + " }";
+    mlir::MLIRContext context;
+    ImportedModel model = load(modelFile("reduce.onnx", graph, 18), context);
+    ASSERT_TRUE(model.module) << op;
+    auto results = evaluate(model, {{"x", x}});
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_NEAR(results[0].real(0), first, 1e-6) << op;
+    EXPECT_NEAR(results[0].real(1), second, 1e-6) << op;
+  }
+}
+
 /// y = d / sqrt(mean(d * d) + epsilon) * s + o, d = x - mean(x), over the last
 /// dimension, in opset 13.
 static std::string layerNormGraph(const char *square, const char *quotient) {

@@ -10,17 +10,17 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 using namespace ckopt::test;
 
-static std::string ints(const std::string &name,
-                        const std::vector<int64_t> &values) {
+static std::string intsAttribute(const std::string &name,
+                                 const std::vector<int64_t> &values) {
   std::string text = "attribute { name: '" + name + "' type: INTS ";
   for (int64_t value : values)
     text += "ints: " + std::to_string(value) + " ";
   return text + "} ";
 }
 
-static std::string tensor(const std::string &name,
-                          const std::vector<int64_t> &shape,
-                          const std::vector<float> &values) {
+static std::string floatTensor(const std::string &name,
+                               const std::vector<int64_t> &shape,
+                               const std::vector<float> &values) {
   std::string text = "initializer { name: '" + name + "' data_type: 1 ";
   for (int64_t size : shape)
     text += "dims: " + std::to_string(size) + " ";
@@ -30,8 +30,8 @@ static std::string tensor(const std::string &name,
 }
 
 /// What ConvTranspose makes of two or four numbers.
-static std::vector<double> transposed(size_t spatial, int opset,
-                                      const std::string &attributes) {
+static std::vector<double> convTransposed(size_t spatial, int opset,
+                                          const std::string &attributes) {
   bool plane = spatial == 2;
   std::vector<int64_t> image{1, 1, 2}, kernel{1, 1, 3};
   std::vector<float> weights{1, 10, 100}, numbers{1, 2};
@@ -46,7 +46,7 @@ static std::vector<double> transposed(size_t spatial, int opset,
   std::string path = modelFile(
       "transposed.onnx",
       "node { op_type: 'ConvTranspose' input: 'x' input: 'w' output: 'y' " +
-          attributes + "} " + tensor("w", kernel, weights) + "input { " +
+          attributes + "} " + floatTensor("w", kernel, weights) + "input { " +
           info("x", 1, dims) + " } output { " +
           info("y", 1, std::vector<std::string>(image.size(), "n")) + " }",
       opset);
@@ -66,11 +66,12 @@ static std::vector<double> transposed(size_t spatial, int opset,
 TEST(Window, OutputShapeCropsTheBeginningFirst) {
   using Row = std::vector<double>;
   auto row = [](int opset, std::vector<int64_t> shape, const char *pad) {
-    std::string text = ints("strides", {2}) + ints("output_shape", shape);
+    std::string text =
+        intsAttribute("strides", {2}) + intsAttribute("output_shape", shape);
     if (pad)
       text += std::string("attribute { name: 'auto_pad' type: STRING s: '") +
               pad + "' } ";
-    return transposed(1, opset, text);
+    return convTransposed(1, opset, text);
   };
   for (int opset : {8, 11, 22}) {
     EXPECT_EQ(row(opset, {4}, nullptr), (Row{10, 102, 20, 200})) << opset;
@@ -81,7 +82,8 @@ TEST(Window, OutputShapeCropsTheBeginningFirst) {
     EXPECT_EQ(row(opset, {2}, nullptr), (Row{102, 20})) << opset;
   }
   // Each dimension on its own, of rows 1 12 20, 103 1234 2040, 300 3400 4000.
-  EXPECT_EQ(transposed(2, 11, ints("output_shape", {2, 3})),
+  EXPECT_EQ(convTransposed(2, 11, intsAttribute("output_shape", {2, 3})),
             (Row{103, 1234, 2040, 300, 3400, 4000}));
-  EXPECT_EQ(transposed(2, 11, ints("output_shape", {1, 2})), (Row{1234, 2040}));
+  EXPECT_EQ(convTransposed(2, 11, intsAttribute("output_shape", {1, 2})),
+            (Row{1234, 2040}));
 }

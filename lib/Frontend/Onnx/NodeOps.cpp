@@ -256,6 +256,8 @@ Value NodeImporter::cast(Value x, Type to) {
 
 Value NodeImporter::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> axes,
                            bool keepdims) {
+  if (axes.empty())
+    return x;
   return make<ReduceOp>(
       {x}, {named("kind", ReduceKindAttr::get(b.getContext(), kind)),
             named("axes", axes), named("keepdims", b.getBoolAttr(keepdims))});

@@ -17,8 +17,9 @@ struct Reduction {
 };
 } // namespace
 
-/// Reads operand, axes and keepdims. Returns nothing, with result 0 set, if no
-/// axis is reduced.
+/// Reads operand, axes and keepdims; nothing after an error. With
+/// noop_with_empty_axes there may be no axes: each element is a sum of its own,
+/// whose square, logarithm or root is taken as ever.
 static std::optional<Reduction> prepare(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -27,13 +28,10 @@ static std::optional<Reduction> prepare(NodeImporter &n) {
   auto axes = n.axes(1, n.rank(x));
   if (n.hasFailed())
     return std::nullopt;
-  bool none = !axes || axes->empty();
-  if (none && n.attrInt("noop_with_empty_axes", 0)) {
-    n.set(0, x);
-    return std::nullopt;
-  }
-  if (none)
-    axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(x)));
+  if (!axes || axes->empty())
+    axes = n.attrInt("noop_with_empty_axes", 0)
+               ? Shape()
+               : llvm::to_vector(llvm::seq<int64_t>(0, n.rank(x)));
   return Reduction{x, *axes, keepdims};
 }
 
