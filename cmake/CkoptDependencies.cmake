@@ -4,6 +4,8 @@
 
 # LLVMSupport serves Support (JSON, files, streams); MLIR the rest.
 if(CKOPT_BUILD_COMPILER)
+  include(CkoptGivenMlir)
+  ckopt_check_given_mlir("${MLIR_DIR}")
   find_package(MLIR 22.1 CONFIG QUIET HINTS /usr/lib/llvm-22/lib/cmake/mlir)
   if(NOT MLIR_FOUND)
     message(FATAL_ERROR
