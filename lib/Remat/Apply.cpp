@@ -216,6 +216,8 @@ void ckopt::applySteps(FunctionOpInterface function,
 }
 
 void ckopt::applyRemat(FunctionOpInterface function, const RematPlan &plan) {
+  // The pass declares the dialect of barriers; a program may not know it.
+  function->getContext()->getOrLoadDialect<CkoptDialect>();
   applySteps(function, plan.problem, plan.result.plan);
   function->setAttr(kPlanAttr,
                     toAttribute(getFigures(plan), function.getContext()));

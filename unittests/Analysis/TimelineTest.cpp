@@ -8,6 +8,11 @@
 #include "ckopt/Fuse/Passes.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Remat/Remat.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "gtest/gtest.h"
 
@@ -105,6 +110,36 @@ TEST(Remat, InfeasibleLeavesTheFunction) {
   EXPECT_EQ(none->result.status(), planner::Status::Infeasible);
   EXPECT_GE(none->result.plan.minimumBudget, least->memoryBound);
   EXPECT_FALSE(function->hasAttr("ckopt.plan"));
+}
+
+// A program that uses the library on ops of other dialects need not know that
+// clones need ckopt's.
+TEST(Remat, ApplyingNeedsNoDialectOfTheCaller) {
+  MLIRContext context;
+  context
+      .loadDialect<func::FuncDialect, math::MathDialect, arith::ArithDialect>();
+  auto module = parseSourceString<ModuleOp>(R"(
+func.func @f(%x: tensor<256xf32>) -> tensor<256xf32> {
+  %a = math.exp %x : tensor<256xf32>
+  %b = math.tanh %a : tensor<256xf32>
+  %c = math.sin %b : tensor<256xf32>
+  %d = math.cos %c : tensor<256xf32>
+  %g = arith.mulf %d, %c : tensor<256xf32>
+  %h = arith.mulf %g, %b : tensor<256xf32>
+  %i = arith.mulf %h, %a : tensor<256xf32>
+  return %i : tensor<256xf32>
+})",
+                                            &context);
+  ASSERT_TRUE(module);
+  CostModel costs;
+  RematOptions options;
+  options.budget.kind = MemoryBudget::Kind::Minimum;
+  func::FuncOp function = *module->getOps<func::FuncOp>().begin();
+  auto plan = planRemat(function, options, costs);
+  ASSERT_TRUE(succeeded(plan));
+  ASSERT_GT(plan->recomputedSteps(), 0);
+  applyRemat(function, *plan);
+  EXPECT_TRUE(succeeded(verify(*module)));
 }
 
 // Bytes that other functions' arguments take count against the budget.

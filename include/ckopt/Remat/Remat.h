@@ -140,7 +140,8 @@ void emitNoPlan(mlir::FunctionOpInterface function, const RematPlan &plan);
 /// Returns that error's text for tools: one paragraph, no trailing line end.
 std::string describeNoPlan(llvm::StringRef function, const RematPlan &plan);
 
-/// Rewrites the function to the plan's steps; records it in `ckopt.plan`.
+/// Rewrites the function to the plan's steps; records it in `ckopt.plan`. Loads
+/// ckopt's dialect, which clones of other dialects' ops need.
 void applyRemat(mlir::FunctionOpInterface function, const RematPlan &plan);
 
 /// Emits a remark for each value that the plan keeps for a later reader or
