@@ -173,6 +173,25 @@ TEST(Subgraph, LoopUnrolls) {
   EXPECT_EQ(results[1], (std::vector<double>{2, 3, 4, 9, 8, 27}));
 }
 
+// What would be unrolled for minutes is refused, with the number of nodes.
+TEST(Subgraph, LongLoopsAndSequencesAreRefused) {
+  auto refuses = [](const std::string &file, const char *what) {
+    ErrorText error = importError(file);
+    EXPECT_EQ(error.code, ExitUnsupported);
+    EXPECT_NE(error.text.find(what), std::string::npos) << error.text;
+  };
+  // 12 nodes a step of a cell.
+  refuses(modelFile("long_lstm.onnx",
+                    node("LSTM", "x w r", "y", intAttribute("hidden_size", 1)) +
+                        input(info("x", 1, {"20000", "1", "1"})) +
+                        "initializer { name: 'w' data_type: 1 dims: 1 dims: 4 "
+                        "dims: 1 float_data: [1, 1, 1, 1] } "
+                        "initializer { name: 'r' data_type: 1 dims: 1 dims: 4 "
+                        "dims: 1 float_data: [1, 1, 1, 1] } " +
+                        output(info("y", 1, {"20000", "1", "1", "1"}))),
+          "is unrolled, which makes 240000 nodes; ckopt takes up to 65536");
+}
+
 // The condition that a round leaves ends the loop.
 TEST(Subgraph, LoopEndsByCondition) {
   auto results = run(loopModel("loop_ends.onnx", "three", "no"),

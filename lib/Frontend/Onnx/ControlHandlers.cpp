@@ -242,6 +242,15 @@ static std::optional<bool> goesOn(NodeImporter &n, StringRef condition) {
   return std::nullopt;
 }
 
+/// Refuses what would be too long, before any round is made.
+static LogicalResult checkRounds(NodeImporter &n, const Graph &body,
+                                 int64_t rounds) {
+  constexpr int64_t most = int64_t(1) << 40;
+  const int64_t nodes =
+      std::min<int64_t>(int64_t(body.nodes.size()), 1 << 20) + 1;
+  return n.graph.checkUnrolled(n, std::min(rounds, most) * nodes);
+}
+
 static LogicalResult loop(NodeImporter &n) {
   constexpr int64_t mostRounds = 1 << 18;
   const Graph *body = subgraph(n, "body");
@@ -264,6 +273,10 @@ static LogicalResult loop(NodeImporter &n) {
   std::optional<bool> on = true;
   if (n.has(1))
     on = goesOn(n, n.node.inputs[1]);
+  // A condition may end it earlier than its limit.
+  bool isCounted = n.has(0) && !n.has(1);
+  if (isCounted && failed(checkRounds(n, *body, limit)))
+    return failure();
   Rounds rounds(body->outputs.size() - carried - 1);
   for (size_t i = 0; i < carried; ++i)
     rounds.carried.push_back(n.node.inputs[i + 2]);
@@ -333,6 +346,8 @@ static bool runScan(NodeImporter &n, const ScanForm &form, Names states,
     }
     length = n.shape(x)[*axis];
   }
+  if (failed(checkRounds(n, *form.body, length)))
+    return false;
   Rounds rounds(form.outputs);
   rounds.carried = std::move(states);
   for (int64_t round = 0; round < length; ++round) {

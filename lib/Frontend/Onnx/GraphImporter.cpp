@@ -364,13 +364,24 @@ bool GraphImporter::importPlainNode(const Node &node) {
 
 LogicalResult GraphImporter::chargeUnrolled(NodeImporter &owner,
                                             int64_t count) {
-  constexpr int64_t limit = 1 << 18;
+  if (mlir::failed(checkUnrolled(owner, count)))
+    return failure();
   unrolled += count;
-  if (unrolled <= limit)
+  return success();
+}
+
+LogicalResult GraphImporter::checkUnrolled(NodeImporter &owner, int64_t count) {
+  // Later phases take minutes beyond, within which nothing would be said.
+  constexpr int64_t limit = 1 << 16, most = INT64_MAX / 2;
+  const int64_t nodes = unrolled + std::min(count, most);
+  if (nodes <= limit)
     return success();
-  unrolled = limit;
-  owner.unsupported() << "the model's loops unroll to more than " << limit
-                      << " nodes";
+  owner.unsupported()
+      << "is unrolled, which makes " << nodes << " nodes"
+      << (unrolled ? " with the loops before it" : "") << "; ckopt takes up to "
+      << limit
+      << ". Export the model for shorter sequences or fewer rounds, and train "
+         "on pieces of the sequences";
   return failure();
 }
 

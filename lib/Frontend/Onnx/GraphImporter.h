@@ -91,6 +91,8 @@ public:
   /// Adds to the count of ops that unrolling makes; fails, with a diagnostic,
   /// if the model's loops would make more than a compiler can hold.
   mlir::LogicalResult chargeUnrolled(NodeImporter &owner, int64_t count);
+  /// The same without adding, for who knows the count before the first op.
+  mlir::LogicalResult checkUnrolled(NodeImporter &owner, int64_t count);
   /// Imports the nodes of `graph` in place, with the values named `arguments`
   /// as its inputs and names that start with `prefix`. Returns the names of its
   /// outputs; failure after a diagnostic.
