@@ -16,6 +16,7 @@
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/InputBuffer.h"
+#include "ckopt/Support/OutputFiles.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -215,6 +216,15 @@ llvm::Expected<int> run(int argc, char **argv) {
   if (!line->quiet)
     for (const std::string &remark : line->remarks)
       llvm::errs() << "ckopt-plan: " << remark << "\n";
+  std::vector<NamedFile> outputs = {{"-o", line->output},
+                                    {"--report", line->report},
+                                    {"--timeline", line->trace},
+                                    {"--timeline", line->svg}};
+  if (llvm::Error error = checkDistinct(outputs, {{"the graph", line->input}}))
+    return std::move(error);
+  OutputLocks locks;
+  if (llvm::Error error = locks.lock(outputs))
+    return std::move(error);
   if (llvm::Error error =
           checkWritable({line->output, line->report, line->trace, line->svg}))
     return std::move(error);
