@@ -155,7 +155,8 @@ static llvm::Error importForCheck(std::unique_ptr<Compilation> &compilation,
 /// Says of what the notes in a file never speak.
 constexpr const char kNotCovered[] =
     "not covered, since no file tells: requires_grad (--freeze), hooks on "
-    "gradients, backward() of one's own where forward() leaves no operation";
+    "gradients, backward() of one's own (found only where a line of Python "
+    "calls its apply())";
 
 /// Prints the verdict if nothing speaks against training; else returns what
 /// does.

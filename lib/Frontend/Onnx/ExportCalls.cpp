@@ -198,7 +198,8 @@ bool CallComparer::isRunningStatistic(StringRef placeholder) const {
 void CallComparer::compareMutations() {
   for (const std::string &target : signature.mutated) {
     const auto *entry = signature.target(target);
-    if (!entry || isRunningStatistic(entry->placeholder))
+    if (!entry || isRunningStatistic(entry->placeholder) ||
+        leafOf(target) == "num_batches_tracked") // of torch.nn's norms
       continue;
     bool isRead = llvm::any_of(graph.nodes, [&](const Node &node) {
       return llvm::is_contained(node.inputs, target);
