@@ -21,7 +21,7 @@ import numpy
 import torch
 from torch.utils import _pytree as pytree
 
-from ._export import export, no_dropout, tensors_of, without_dropout
+from ._export import export, is_random, no_dropout, tensors_of
 from ._step import compile as _compile
 from .errors import Error, UnsupportedError
 
@@ -331,9 +331,9 @@ class Comparison:
 
     def _reference(self, step):
         """The file of the step with gradients as results, dropout off."""
-        path = without_dropout(self._path)
-        if path is None:
-            # Dropout of channels is spread over many nodes: the same module without.
+        path = self._path
+        if is_random(path):
+            # The same module and examples, with dropouts that do nothing.
             path = os.path.join(os.path.dirname(self._path), "quiet.onnx")
             export(copy_of(self._eager), self._call.arguments(self._call.tensors),
                    self._names[:len(self._call.tensors)], path)

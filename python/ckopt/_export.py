@@ -289,27 +289,10 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
     return {value.name for value in _reached(graph)}
 
 
-def without_dropout(path: str) -> str | None:
-    """The file, or a copy beside it whose dropouts have ratio 0.
-
-    None where it has other random numbers (dropout of channels is written as such).
-    """
+def is_random(path: str) -> bool:
+    """Whether a file draws random numbers: dropouts, or what dropout of channels is written as."""
     import onnx_ir
 
-    model = onnx_ir.load(path)
-    nodes = list(model.graph.all_nodes())
-    if any(node.op_type.startswith("Random") or node.op_type in ("Bernoulli", "Multinomial")
-           for node in nodes):
-        return None
-    drops = [node for node in nodes if node.op_type == "Dropout"]
-    if not drops:
-        return path
-    for node in drops:
-        zero = onnx_ir.node("Constant", [], {"value_float": 0.0})
-        node.prepend(zero)
-        node.resize_inputs(max(2, len(node.inputs)))
-        node.replace_input_with(1, zero.outputs[0])
-    quiet = os.path.join(os.path.dirname(path), "quiet.onnx")
-    whole = not os.path.exists(path + ".data")
-    onnx_ir.save(model, quiet, external_data=None if whole else "quiet.onnx.data")
-    return quiet
+    return any(node.op_type.startswith("Random") or
+               node.op_type in ("Dropout", "Bernoulli", "Multinomial")
+               for node in onnx_ir.load(path).graph.all_nodes())
