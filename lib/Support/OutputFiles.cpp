@@ -67,22 +67,22 @@ Error checkDistinct(ArrayRef<NamedFile> outputs, ArrayRef<NamedFile> inputs) {
     for (const NamedFile &output : outputs)
       if (!input.path.empty() && !targetOf(output.path).empty() &&
           same(input, output))
-        errors = joinErrors(
-            std::move(errors),
-            usageError(output.flag + "=" + output.path + " would replace " +
-                       input.flag + ", '" + input.path +
-                       "': give the result another name"));
+        errors = joinErrors(std::move(errors),
+                            usageError(output.flag + "=" + output.path +
+                                       " would replace " + input.flag + ", '" +
+                                       input.path +
+                                       "': give the result another name"));
   for (const NamedFile &output : outputs) {
     const std::string target = targetOf(output.path);
     if (target.empty())
       continue;
     auto [place, isNew] = known.try_emplace(target, &output);
     if (!isNew)
-      errors = joinErrors(std::move(errors),
-                          usageError(place->second->flag + " and " +
-                                     output.flag + " both write '" +
-                                     output.path +
-                                     "': give each a name of its own"));
+      errors =
+          joinErrors(std::move(errors),
+                     usageError(place->second->flag + " and " + output.flag +
+                                " both write '" + output.path +
+                                "': give each a name of its own"));
   }
   return errors;
 }

@@ -6,7 +6,8 @@
 // - the gradients that autodiff builds, interpreted in double, agree with
 //   central differences of the interpreted loss along a random direction;
 // - the compiled step gives the interpreted loss and gradients, in f64 and f32;
-// - under the smallest budget the compiled f32 step gives the same bits.
+// - under the smallest budget the compiled f32 step gives the same bits, and so
+//   do steps that store or multiply bf16 at three budgets.
 // A difference at a kink (a maximum that changes hands within the step) is told
 // from a wrong gradient by two step sizes that disagree.
 //
@@ -153,10 +154,18 @@ struct Compiled {
   int64_t arena = 0;
 };
 
-Compiled compileAndRun(const std::string &path, const std::string &type,
+/// How a program is computed: --compute-type, --precision, --matmul-precision.
+struct Numbers {
+  std::string type, precision = "f32", products = "highest";
+};
+
+Compiled compileAndRun(const std::string &path, const Numbers &numbers,
                        const MemoryBudget &budget, const HostTensor &x) {
   Compiled result;
+  const std::string &type = numbers.type;
   CompileOptions options = trainingOptions(path, "", budget);
+  options.step.precision = numbers.precision;
+  options.step.matmulPrecision = numbers.products;
   options.step.optimizer.kind.clear();
   options.step.evaluation = false;
   options.step.threads = 1;
@@ -199,6 +208,25 @@ double relativeDistance(const HostTensor &got, const Tensor &wanted,
                        : std::sqrt(distance) / std::max(std::sqrt(norm), floor);
 }
 
+/// Compares the bits of a narrow step at three budgets, and its loss with that
+/// of doubles: its gradients may lie beyond kinks that rounding has crossed.
+void checkNarrow(const std::string &path, const Numbers &numbers,
+                 const HostTensor &x, double loss) {
+  SCOPED_TRACE(numbers.precision + ", " + numbers.products);
+  Compiled whole = compileAndRun(path, numbers, {}, x);
+  ASSERT_TRUE(whole.values.count("loss"));
+  EXPECT_NEAR(whole.values["loss"].getDouble(0), loss,
+              0.1 * std::max(1.0, std::abs(loss)));
+  Compiled least = compileAndRun(path, numbers, smallestBudget(), x);
+  Compiled between = compileAndRun(
+      path, numbers, budgetOf((whole.arena + least.arena) / 2), x);
+  EXPECT_LE(least.arena, between.arena);
+  for (const auto &[name, value] : whole.values) {
+    EXPECT_TRUE(value.bitEqual(between.values[name])) << name << " between";
+    EXPECT_TRUE(value.bitEqual(least.values[name])) << name << " at least";
+  }
+}
+
 void checkProgram(uint64_t seed) {
   RandomProgram program(seed);
   SCOPED_TRACE("CKOPT_RANDOM_SEED=" + std::to_string(seed) + ": " +
@@ -221,9 +249,9 @@ void checkProgram(uint64_t seed) {
     for (int64_t i = 0; name != "loss" && i < value.size(); ++i)
       scale = std::max(scale, std::abs(value.real(i)));
   MemoryBudget least = smallestBudget();
-  Compiled wide = compileAndRun(path, "f64", {}, x),
-           narrow = compileAndRun(path, "", {}, x),
-           tight = compileAndRun(path, "", least, x);
+  Compiled wide = compileAndRun(path, {"f64"}, {}, x),
+           narrow = compileAndRun(path, {}, {}, x),
+           tight = compileAndRun(path, {}, least, x);
   EXPECT_LE(tight.arena, narrow.arena);
   for (const auto &[name, value] : wanted) {
     ASSERT_TRUE(wide.values.count(name) && narrow.values.count(name)) << name;
@@ -234,6 +262,12 @@ void checkProgram(uint64_t seed) {
     EXPECT_TRUE(narrow.values[name].bitEqual(tight.values[name]))
         << name << " under the smallest budget";
   }
+  // Each program would take as long again: all do in the long tests.
+  if (!runsLongTests() && seed % 5)
+    return;
+  double loss = wanted["loss"].real(0);
+  checkNarrow(path, {"", "bf16", "highest"}, x, loss);
+  checkNarrow(path, {"", "f32", "medium"}, x, loss);
 }
 
 } // namespace

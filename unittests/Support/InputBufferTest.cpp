@@ -35,8 +35,7 @@ TEST_F(InputBuffers, WhatAShellHasOpenedIsRead) {
   ASSERT_EQ(::pipe(ends), 0);
   ASSERT_EQ(::write(ends[1], "text", 4), 4);
   ::close(ends[1]);
-  auto buffer =
-      valueOf(readInput("/dev/fd/" + std::to_string(ends[0]), true));
+  auto buffer = valueOf(readInput("/dev/fd/" + std::to_string(ends[0]), true));
   EXPECT_EQ(buffer->getBuffer(), "text");
   ::close(ends[0]);
 }

@@ -43,12 +43,12 @@ TEST_F(OutputFiles, NoResultReplacesWhatIsRead) {
   ASSERT_EQ(symlink("m", file("link").c_str()), 0);
   ASSERT_EQ(::link(file("m").c_str(), file("hard").c_str()), 0);
   for (const char *name : {"m", "./m", "link", "hard"})
-    expectContains(textOf(checkDistinct({{"-o", file(name)}},
-                                        {{"the model", file("m")}})),
-                   "would replace the model");
-  EXPECT_EQ(textOf(checkDistinct({{"-o", file("n")}},
-                                 {{"the model", file("m")}})),
-            "");
+    expectContains(
+        textOf(checkDistinct({{"-o", file(name)}}, {{"the model", file("m")}})),
+        "would replace the model");
+  EXPECT_EQ(
+      textOf(checkDistinct({{"-o", file("n")}}, {{"the model", file("m")}})),
+      "");
 }
 
 TEST_F(OutputFiles, TwoProcessesDoNotWriteOneFile) {

@@ -36,7 +36,8 @@ public:
   OutputLocks(const OutputLocks &) = delete;
   ~OutputLocks();
   /// Locks the outputs; an error where another process has one of them. A file
-  /// system without locks, or a folder in which no file can be made, gives none.
+  /// system without locks, or a folder in which no file can be made, gives
+  /// none.
   llvm::Error lock(llvm::ArrayRef<NamedFile> outputs);
 
 private:
