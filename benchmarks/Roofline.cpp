@@ -159,7 +159,7 @@ void offerBlas(Best &best, int64_t m, int64_t n, int64_t k) {
 
 void offerProduct(Best &best, const std::string &name, const memory::desc &a,
                   const memory::desc &b, const memory::desc &c) try {
-  dnnl::matmul::primitive_desc pd({a, b, c}, engine());
+  dnnl::matmul::primitive_desc pd(engine(), a, b, c);
   offer(best, name, pd,
         {{DNNL_ARG_SRC, pd.src_desc()},
          {DNNL_ARG_WEIGHTS, pd.weights_desc()},
@@ -243,24 +243,23 @@ Convolution makeConvolution(Kind kind, const Types &types, const Dims &x,
 
 void offerOrders(Best &best, const std::string &name, const Convolution &c,
                  memory::format_tag order) try {
-  auto typeOf = [&](Kind maker) {
-    return c.kind == maker ? c.types.out : c.types.in;
+  auto x = [&](memory::data_type type) {
+    return memory::desc(c.x, type, order);
   };
-  memory::desc x(c.x, typeOf(Kind::InputGrad), order);
-  memory::desc y(c.y, typeOf(Kind::Forward), order);
-  memory::desc w(c.weights, typeOf(Kind::WeightGrad), memory::format_tag::any);
-  // The hint of a gradient is a forward convolution of one type.
-  auto in = [&](memory::desc desc) {
-    desc.data.data_type = memory::convert_to_c(c.types.in);
-    return desc;
+  auto y = [&](memory::data_type type) {
+    return memory::desc(c.y, type, order);
   };
+  auto w = [&](memory::data_type type) {
+    return memory::desc(c.weights, type, memory::format_tag::any);
+  };
+  auto in = c.types.in;
   auto direct = dnnl::algorithm::convolution_direct;
   bool isForward = c.kind == Kind::Forward;
+  // The hint of a gradient is a forward convolution of one type.
   dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, direct, isForward ? x : in(x),
-       isForward ? w : in(w), isForward ? y : in(y), c.strides, c.dilates,
-       c.padsLo, c.padsHi},
-      engine());
+      engine(), dnnl::prop_kind::forward_training, direct, x(in), w(in),
+      y(isForward ? c.types.out : in), c.strides, c.dilates, c.padsLo,
+      c.padsHi);
   if (isForward)
     return offer(best, name, forward,
                  {{DNNL_ARG_SRC, forward.src_desc()},
@@ -268,16 +267,16 @@ void offerOrders(Best &best, const std::string &name, const Convolution &c,
                   {DNNL_ARG_DST, forward.dst_desc()}});
   if (c.kind == Kind::InputGrad) {
     dnnl::convolution_backward_data::primitive_desc pd(
-        {direct, x, w, y, c.strides, c.dilates, c.padsLo, c.padsHi}, engine(),
-        forward);
+        engine(), direct, x(c.types.out), w(in), y(in), c.strides, c.dilates,
+        c.padsLo, c.padsHi, forward);
     return offer(best, name, pd,
                  {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc()},
                   {DNNL_ARG_WEIGHTS, pd.weights_desc()},
                   {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   }
   dnnl::convolution_backward_weights::primitive_desc pd(
-      {direct, x, w, y, c.strides, c.dilates, c.padsLo, c.padsHi}, engine(),
-      forward);
+      engine(), direct, x(in), w(c.types.out), y(in), c.strides, c.dilates,
+      c.padsLo, c.padsHi, forward);
   offer(best, name, pd,
         {{DNNL_ARG_SRC, pd.src_desc()},
          {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},

@@ -345,7 +345,7 @@ TEST(CApi, RestrictedPlansOfGraphs) {
             std::string::npos);
   for (int32_t kind : {CKOPT_PLAN_JSON, CKOPT_PLAN_REPORT}) {
     std::string text = textOf(plan, kind);
-    llvm::erase(text, ' ');
+    std::erase(text, ' ');
     EXPECT_NE(text.find("\"restricted_to\":\"order_only\""), std::string::npos)
         << text;
   }
