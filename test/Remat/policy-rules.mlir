@@ -30,7 +30,7 @@ func.func private @g(%x: tensor<256xf32>, %y: tensor<256xf32>) -> tensor<256xf32
 // KIND-SAME: recomputed = 3 : i64
 
 // What may not run again leaves the budget no plan; the error says that one without the rule exists.
-// BUDGET: no plan of @step fits the budget
+// BUDGET: no plan of @step that follows the policy fits the budget
 // BUDGET-SAME: it is the policy that does not fit: without it a plan of
 // REPORT: "rule": "recompute 'a1'"
 // REPORT-NEXT: "nodes": 1
