@@ -211,6 +211,7 @@ Expected<ImageListing> ImageListing::read(StringRef folder,
   }
   if (result.images.size() > UINT32_MAX)
     return inputError(folder + ": more than 2^32 images");
+  llvm::sort(result.others);
   if (Error error = readHeads(result))
     return std::move(error);
   return std::move(result);
