@@ -9,6 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Window.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -137,8 +139,58 @@ static LogicalResult col2im(NodeImporter &n) {
 // MaxUnpool
 //===----------------------------------------------------------------------===//
 
-/// Scatters each value to its position in a tensor of zeros. Positions count in
-/// the shape that the window implies; a larger result has zeros at its end.
+/// Returns the shape of the tensor that a MaxPool's indices point into, or
+/// nothing where `places` are no such indices.
+static std::optional<Shape> pooledShape(Value places) {
+  SmallVector<Value> open{places};
+  llvm::DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (!getElementTypeOrSelf(value).isInteger() || !seen.insert(value).second)
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (auto pool = dyn_cast_or_null<MaxPoolOp>(op))
+      return Shape(cast<ShapedType>(pool->getOperand(0).getType()).getShape());
+    if (op)
+      open.append(op->operand_begin(), op->operand_end());
+  }
+  return std::nullopt;
+}
+
+/// Finds the shape that positions count in, and the one of the result, which
+/// has zeros at its end where it is larger. Positions of a MaxPool count in
+/// what it pooled; others in the shape that the windows imply, as in ONNX's
+/// reference.
+static bool unpooledShapes(NodeImporter &n, Shape implied, Shape &counted,
+                           Shape &result) {
+  counted = result = implied;
+  if (n.has(2)) {
+    auto wanted = n.constInts(2);
+    if (!wanted)
+      return false;
+    result.assign(wanted->begin(), wanted->end());
+  }
+  auto pooled = pooledShape(n.in(1));
+  if (pooled && *pooled != implied) {
+    if (*pooled != result) {
+      n.error() << "indices point into the " << shapeString(*pooled)
+                << " entries that MaxPool read, not into a result of "
+                << shapeString(result) << "; give output_shape what was pooled";
+      return false;
+    }
+    counted = *pooled;
+  }
+  if (counted.size() == result.size() &&
+      llvm::all_of(llvm::zip(counted, result), [](auto sizes) {
+        return std::get<0>(sizes) <= std::get<1>(sizes);
+      }))
+    return true;
+  n.error() << "output_shape " << shapeString(result)
+            << " is smaller than the windows' " << shapeString(counted);
+  return false;
+}
+
+/// Scatters each value to its position in a tensor of zeros.
 static LogicalResult maxUnpool(NodeImporter &n) {
   Value x = n.in(0), places = n.in(1);
   if (!x || !places)
@@ -152,29 +204,21 @@ static LogicalResult maxUnpool(NodeImporter &n) {
   }
   if (!readWindow(n, spatial, n.attrInts("kernel_shape"), w))
     return failure();
-  Shape shape(n.shape(x).take_front(2)), none(spatial + 2, 0), high(none);
-  int64_t count = shape[0] * shape[1];
-  for (size_t d = 0; d < spatial; ++d) {
-    shape.push_back((n.shape(x)[d + 2] - 1) * w.strides[d] - w.low[d] -
-                    w.high[d] + w.kernel[d]);
-    if (shape.back() < 1 || llvm::MulOverflow(count, shape.back(), count)) {
-      n.error() << "the result would have " << shape.back()
-                << " entries along spatial dimension " << int64_t(d);
+  Shape implied(n.shape(x).take_front(2)), shape, result;
+  for (size_t d = 0; d < spatial; ++d)
+    implied.push_back((n.shape(x)[d + 2] - 1) * w.strides[d] - w.low[d] -
+                      w.high[d] + w.kernel[d]);
+  if (!unpooledShapes(n, implied, shape, result))
+    return failure();
+  int64_t count = 1;
+  Shape none(spatial + 2, 0), high;
+  for (auto [d, size] : llvm::enumerate(shape)) {
+    if (size < 1 || llvm::MulOverflow(count, size, count)) {
+      n.error() << "the result would have " << size
+                << " entries along dimension " << int64_t(d);
       return failure();
     }
-  }
-  if (n.has(2)) {
-    auto wanted = n.constInts(2);
-    if (!wanted)
-      return failure();
-    for (size_t d = 0; d < shape.size() && wanted->size() == shape.size(); ++d)
-      high[d] = (*wanted)[d] - shape[d];
-    if (wanted->size() != shape.size() ||
-        llvm::any_of(high, [](int64_t more) { return more < 0; })) {
-      n.error() << "output_shape " << shapeString(*wanted)
-                << " is smaller than the windows' " << shapeString(shape);
-      return failure();
-    }
+    high.push_back(result[d] - size);
   }
   int64_t each = n.type(x).getNumElements();
   Value y = n.make<ScatterElementsOp>(

@@ -34,6 +34,10 @@ struct Axis {
 struct Coordinates {
   int64_t a = 1, b = 0, c = 0;
   double slope = 1, offset = 0;
+  /// Coordinates made from f32 numbers are rounded to f32: an end of a region
+  /// such as 0.1 is inexact, and what would be a tie, or the last entry, but
+  /// for that is one.
+  bool single = false;
 
   /// Returns the entry at or before coordinate `x`, and the distance from it.
   std::pair<int64_t, double> at(int64_t x) const {
@@ -41,7 +45,10 @@ struct Coordinates {
       int64_t entry = llvm::divideFloorSigned(a * x + b, c);
       return {entry, double(a * x + b - entry * c) / double(c)};
     }
-    double place = slope * double(x) + offset, entry = std::floor(place);
+    double place = slope * double(x) + offset;
+    if (single)
+      place = double(float(place));
+    double entry = std::floor(place);
     return {int64_t(entry), place - entry};
   }
 };
@@ -103,10 +110,14 @@ static std::optional<Coordinates> coordinates(const Axis &axis,
   else if (transform == "align_corners") // a length may be fractional
     linear((in - 1) * q, 0, p * in - q, double(in - 1) / (length - 1), 0);
   else if (transform == "tf_crop_and_resize" && out > 1)
-    map = {0, 0, 0, (axis.end - axis.start) * double(in - 1) / (length - 1),
-           axis.start * double(in - 1)};
+    map = {0,
+           0,
+           0,
+           (axis.end - axis.start) * double(in - 1) / (length - 1),
+           axis.start * double(in - 1),
+           true};
   else if (transform == "tf_crop_and_resize")
-    map = {0, 0, 0, 0, 0.5 * (axis.start + axis.end) * double(in - 1)};
+    map = {0, 0, 0, 0, 0.5 * (axis.start + axis.end) * double(in - 1), true};
   else
     return std::nullopt;
   if (map.c < 0 || (map.c == 0 && !std::isfinite(map.slope + map.offset)))
