@@ -188,6 +188,10 @@ static llvm::Error verdict(const onnx_frontend::ExportDiagnosis &diagnosis,
      << "compared: " << counted(int64_t(diagnosis.numCompared), "call")
      << " that the exporter noted, with what the nodes do\n"
      << kNotCovered << "\n";
+  for (const std::string &name : diagnosis.partial)
+    os << "'" << name
+       << "' is trained in part: the file holds the entries that the model "
+          "reads\n";
   return errors;
 }
 

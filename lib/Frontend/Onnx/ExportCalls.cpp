@@ -39,6 +39,7 @@ private:
   void compare(const FxCall &call, ArrayRef<const Node *> nodes);
   void compareArgument(const FxCall &call, const CallArgument &argument,
                        StringRef value, ArrayRef<const Node *> nodes);
+  bool mayRead(ArrayRef<StringRef> values) const;
   void compareMutations();
   void compareModes();
   bool isRunningStatistic(StringRef placeholder) const;
@@ -193,18 +194,33 @@ bool CallComparer::isRunningStatistic(StringRef placeholder) const {
   return found;
 }
 
+/// Returns whether a call reads one of the values, or one that is gone may.
+bool CallComparer::mayRead(ArrayRef<StringRef> values) const {
+  llvm::StringSet<> known;
+  for (const FxCall &call : calls)
+    known.insert(call.name);
+  for (const std::string &input : signature.inputs)
+    known.insert(input);
+  for (const Node &node : graph.nodes)
+    for (const std::string &output : node.outputs)
+      known.insert(output);
+  return llvm::any_of(calls, [&](const FxCall &call) {
+    return llvm::any_of(call.args, [&](StringRef argument) {
+      return llvm::is_contained(values, argument) ||
+             !(known.contains(argument) || signature.placeholder(argument));
+    });
+  });
+}
+
 /// ONNX has no operator that changes a weight: the file computes with the
 /// changed value at most, and starts from the old one in the next step.
 void CallComparer::compareMutations() {
-  for (const std::string &target : signature.mutated) {
+  for (const auto &[value, target] : signature.mutations) {
     const auto *entry = signature.target(target);
     if (!entry || isRunningStatistic(entry->placeholder) ||
         leafOf(target) == "num_batches_tracked") // of torch.nn's norms
       continue;
-    bool isRead = llvm::any_of(graph.nodes, [&](const Node &node) {
-      return llvm::is_contained(node.inputs, target);
-    });
-    if (isRead || entry->isParameter)
+    if (entry->isParameter || mayRead({entry->placeholder, value}))
       result.differing.push_back(
           "'" + target +
           "': forward changes it in place, which the exporter dropped: it "
@@ -271,13 +287,20 @@ void CallComparer::compareModes() {
         "model.train()");
 }
 
+/// The exporter's optimizer puts in such nodes without a note.
+static bool onlyMoves(StringRef op) {
+  return llvm::is_contained({"Constant", "Identity", "Cast", "Split", "Squeeze",
+                             "Unsqueeze", "Reshape"},
+                            op);
+}
+
 void CallComparer::run() {
   llvm::MapVector<StringRef, Nodes> groups;
   size_t unnoted = 0;
   forEachNode(graph.nodes, [&](const Node &node) {
     if (!node.fxName.empty() || !node.fxNode.empty())
       groups[node.fxNode.empty() ? node.fxName : node.fxNode].push_back(&node);
-    else if (node.rewriteRule.empty() && node.op != "Constant")
+    else if (node.rewriteRule.empty() && !onlyMoves(node.op))
       ++unnoted;
   });
   if (groups.empty())

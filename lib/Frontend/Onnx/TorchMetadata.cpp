@@ -86,14 +86,20 @@ static void readSpecs(TorchSignature &signature, StringRef text) {
   }
 }
 
-/// Reads "getitem_3: BUFFER_MUTATION target='bn.running_mean'", and
-/// "OutputSpec(kind=<OutputKind.BUFFER_MUTATION: 3>, ..., target='t')".
+/// Reads "getitem_3: BUFFER_MUTATION target='bn.running_mean'", and before
+/// PyTorch 2.7 "OutputSpec(kind=<OutputKind.BUFFER_MUTATION: 3>,
+/// arg=TensorArgument(name='getitem_3'), target='bn.running_mean')".
 static void readMutations(TorchSignature &signature, StringRef text) {
   for (StringRef kind : {"BUFFER_MUTATION", "PARAMETER_MUTATION"})
-    for (StringRef rest = text.split(kind).second; !rest.empty();
-         rest = rest.split(kind).second)
-      if (StringRef target = quotedAfter(rest, "target='"); !target.empty())
-        signature.mutated.push_back(target.str());
+    for (auto [before, rest] = text.split(kind); !rest.empty();
+         std::tie(before, rest) = rest.split(kind)) {
+      StringRef value = before.ends_with("OutputKind.")
+                            ? quotedAfter(rest, "name='")
+                            : before.rsplit('\n').second.split(':').first;
+      StringRef target = quotedAfter(rest, "target='");
+      if (!target.empty())
+        signature.mutations.push_back({value.trim().str(), target.str()});
+    }
 }
 
 TorchSignature onnx_frontend::readSignature(const Graph &graph) {

@@ -27,8 +27,12 @@ struct TorchSignature {
   std::vector<Entry> entries;
   llvm::StringMap<size_t> byPlaceholder, byTarget;
   std::vector<std::string> inputs; ///< names of data inputs in the program
-  /// Targets of parameters and buffers that the program changes in place.
-  std::vector<std::string> mutated;
+  /// A parameter or buffer that the program changes in place, and the value
+  /// that it gets.
+  struct Mutation {
+    std::string value, target;
+  };
+  std::vector<Mutation> mutations;
   llvm::StringSet<> outputs; ///< names of its results
 
   const Entry *placeholder(llvm::StringRef name) const;
