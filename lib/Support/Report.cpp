@@ -80,6 +80,10 @@ void TextTable::print(raw_ostream &os, unsigned indent) const {
 void PrintableStream::write_impl(const char *bytes, size_t size) {
   to << printable({bytes, size}, /*keepLines=*/true);
   written += size;
+  // flush() of an unbuffered stream does not come here: errors, which go
+  // elsewhere, stand behind the lines before them all the same.
+  if (size && (bytes[size - 1] == '\n' || bytes[size - 1] == '\r'))
+    to.flush();
 }
 
 std::string formatNumber(double value, int digits) {

@@ -221,7 +221,7 @@ TEST(Diagnostics, ExternalData) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   alarm(60);
   expectError(importError(modelFile("pipe.onnx", external("pipe.bin"))),
-              ExitInputError, {"is no regular file"});
+              ExitInputError, {"and no regular file"});
   alarm(0);
   ASSERT_EQ(unlink(pipe.c_str()), 0);
   writeTemporary("small.bin", "12345");
