@@ -38,8 +38,8 @@ static CompileOptions optionsFor(const Case &test, const Signature &signature,
   options.model = test.model;
   options.step.forwardOnly = options.step.asWritten = true;
   options.import.trainMode = false;
-  options.import.allowUnread =
-      true; // CastLike, written out, has no use for its type
+  // CastLike, written out, has no use for the tensor that gives the type.
+  options.import.allowUnread = true;
   options.import.computeType = f64 ? "f64" : "";
   options.keepDenormals = true;
   options.remarks = false;
