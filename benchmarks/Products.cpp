@@ -36,12 +36,10 @@ PrimitiveDesc describe(Shape shape, ProductPrecision way) {
     desc.dtype = ckopt::DType::BF16;
     desc.wideResult = true;
   }
-  if (pieceCount(way) > 1)
-    desc.precision = way;
   return desc;
 }
 
-/// Times a product of operands that are split, or rounded, already.
+/// Times a product of operands that are rounded already.
 void timeProduct(benchmark::State &state, Shape shape, ProductPrecision way) {
   PrimitiveDesc desc = describe(shape, way);
   const MatMulDesc &m = desc.matmul;
@@ -58,8 +56,7 @@ void timeProduct(benchmark::State &state, Shape shape, ProductPrecision way) {
   };
   int64_t size = way == ProductPrecision::F32 ? 4 : 2;
   for (int64_t elements : {m.m * m.k, m.k * m.n})
-    for (uint32_t piece = 0; piece < pieceCount(way); ++piece)
-      add(elements * size);
+    add(elements * size);
   add(m.m * m.n * 4);
   add(primitive->workspaceBytes());
   for (auto _ : state)
@@ -73,8 +70,7 @@ void timeProduct(benchmark::State &state, Shape shape, ProductPrecision way) {
 void ckopt::benchmarks::registerProducts() {
   for (Shape s : {Shape{512, 3072, 768}, {512, 768, 3072}, {512, 50257, 768}})
     for (ProductPrecision way :
-         {ProductPrecision::F32, ProductPrecision::BF16,
-          ProductPrecision::BF16x3, ProductPrecision::BF16x6}) {
+         {ProductPrecision::F32, ProductPrecision::BF16}) {
       // oneDNN multiplies bf16 on CPUs with AVX-512 alone.
       std::string error;
       if (way != ProductPrecision::F32 &&

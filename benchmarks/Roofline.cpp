@@ -342,8 +342,6 @@ bool answer(const std::string &line, Best &best) {
   static const std::regex copy("copy ([0-9]+)");
   static const std::regex product(
       "matmul (f32|bf16)( to f32)? (?:([0-9x]+): )?([0-9x]+)(?:, added)?");
-  // Three or six products of pieces, one after the other.
-  static const std::regex split("matmul f32 by bf16x([36])( in f32)? (.*)");
   static const std::regex convolution(
       "convolution( input gradient| weight gradient)? (f32|bf16)( to f32)? "
       "([0-9x]+) to ([0-9x]+), kernel ([0-9x]+), strides ([0-9x]+), groups "
@@ -355,12 +353,6 @@ bool answer(const std::string &line, Best &best) {
   std::smatch part;
   if (std::regex_match(line, part, copy)) {
     timeCopy(best, std::stoll(part[1]));
-  } else if (std::regex_match(line, part, split)) {
-    std::string one = part[2].matched ? "matmul f32 " : "matmul bf16 to f32 ";
-    double count = std::stod(part[1]);
-    if (!answer(one + part[3].str(), best))
-      return false;
-    best.seconds *= count;
   } else if (std::regex_match(line, part, product)) {
     Dims extents = parseDims(part[4]);
     if (extents.size() != 3)

@@ -21,8 +21,6 @@ SHAPES = {
     "matmul f32 32x48x64, added": None,
     "matmul f32 2x3: 16x16x8": "oneDNN",
     "matmul bf16 to f32 32x48x64": "oneDNN",
-    "matmul f32 by bf16x3 2x3: 16x16x8": "oneDNN",
-    "matmul f32 by bf16x6 in f32 32x48x64": None,
     "attention f32 1x2: 16x24, heads of 8 and 4, 1 key heads, bias, mask": "products: oneDNN",
     "attention gradient f32 1x2: 16x16, heads of 8, causal, dropout": "products: oneDNN",
     "convolution f32 2x8x9x9 to 16x5x5, kernel 3x3, strides 2x2, groups 1, channels last": "oneDNN",

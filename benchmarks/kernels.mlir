@@ -254,15 +254,3 @@ func.func private @embedding_gradient_50257x768(%i: tensor<2048xi64>, %u: tensor
   %0 = ckopt.scatter_add %z, %i, %u {axis = 0 : i64} : (tensor<50257x768xf32>, tensor<2048xi64>, tensor<2048x768xf32>) -> tensor<50257x768xf32>
   return %0 : tensor<50257x768xf32>
 }
-
-func.func private @split_bf16x3_768x3072(%x: tensor<768x3072xf32>)
-    -> (tensor<768x3072xbf16>, tensor<768x3072xbf16>) attributes {ckopt.kernel = "elementwise"} {
-  %0:2 = ckopt.split_bf16 %x : (tensor<768x3072xf32>) -> (tensor<768x3072xbf16>, tensor<768x3072xbf16>)
-  return %0#0, %0#1 : tensor<768x3072xbf16>, tensor<768x3072xbf16>
-}
-
-func.func private @split_bf16x6_768x3072(%x: tensor<768x3072xf32>)
-    -> (tensor<768x3072xbf16>, tensor<768x3072xbf16>, tensor<768x3072xbf16>) attributes {ckopt.kernel = "elementwise"} {
-  %0:3 = ckopt.split_bf16 %x : (tensor<768x3072xf32>) -> (tensor<768x3072xbf16>, tensor<768x3072xbf16>, tensor<768x3072xbf16>)
-  return %0#0, %0#1, %0#2 : tensor<768x3072xbf16>, tensor<768x3072xbf16>, tensor<768x3072xbf16>
-}

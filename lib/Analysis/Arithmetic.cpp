@@ -98,7 +98,7 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   if (std::optional<RankGroup> group = groupOf(op))
     return meetingSeconds(op, *group, flops, rates);
   int64_t smallest = std::numeric_limits<int64_t>::max();
-  if (isa<MatMulOp, MatMulAddOp, SplitMatMulOp>(op)) {
+  if (isa<MatMulOp, MatMulAddOp>(op)) {
     for (Value operand : op->getOperands())
       for (int64_t size :
            cast<RankedTensorType>(operand.getType()).getShape().take_back(2))

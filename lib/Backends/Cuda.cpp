@@ -101,12 +101,7 @@ public:
 
   llvm::Expected<runtime::ProductPrecision>
   productPrecision(llvm::StringRef name) const override {
-    auto precision = parsePrecision(name, runtime::ProductPrecision::TF32);
-    if (precision && pieceCount(*precision) > 1)
-      return usageError("products by " + name +
-                        " are for target cpu alone: "
-                        "tensor cores have tf32 (high)");
-    return precision;
+    return parsePrecision(name, runtime::ProductPrecision::TF32);
   }
 
   llvm::Expected<CodegenOptions>

@@ -29,8 +29,7 @@ ckopt::parsePrecision(llvm::StringRef name, runtime::ProductPrecision high) {
   if (name == "medium")
     return runtime::ProductPrecision::BF16;
   return usageError("no precision of products '" + name +
-                    "'; there are highest, high, medium, f32, tf32, bf16, f16, "
-                    "bf16x3, bf16x6");
+                    "'; there are highest, high, medium, f32, tf32, bf16, f16");
 }
 
 llvm::Error ckopt::refuseNarrowProducts(const TargetRequest &request) {

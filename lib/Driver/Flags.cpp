@@ -254,13 +254,13 @@ void DriverFlags::addDeviceFlags() {
   add("matmul-precision", "TYPE", all,
       "class of products of f32: highest (default: f32), high (GPUs: tf32, "
       "CPUs: f32), medium (bf16), or one by its name: f32, tf32, "
-      "bf16, f16, bf16x3, bf16x6; sums and tensors stay f32",
+      "bf16, f16; sums and tensors stay f32",
       [this](StringRef text) -> llvm::Error {
         if (!runtime::parseProductPrecision(text) && text != "highest" &&
             text != "high" && text != "medium")
           return usageError("--matmul-precision: '" + text +
                             "' is not one of highest, high, medium, f32, tf32, "
-                            "bf16, f16, bf16x3, bf16x6");
+                            "bf16, f16");
         o.compile.step.matmulPrecision = text.str();
         return llvm::Error::success();
       });

@@ -23,11 +23,13 @@ void Compilation::noteProducts() {
     remark(
         "matmul-precision: high runs as f32 on CPUs, where nothing nearly as "
         "exact is faster");
-  else if (targetInfo->traits.splitsProducts &&
+  else if (targetInfo->traits.roundsApart &&
            products != runtime::ProductPrecision::F32 &&
            !targetInfo->traits.bf16Products)
     remark("matmul-precision: this machine has no instructions for products of "
-           "bf16; pieces of bf16 are multiplied in f32, to the same products");
+           "bf16; operands that were rounded to it are multiplied in f32, to "
+           "the same "
+           "products");
 }
 
 /// Returns the class of a library kernel's products, where products of f32
@@ -43,7 +45,7 @@ static std::string productClass(func::FuncOp kernel, llvm::StringRef wide) {
 
 void Compilation::summarizeProducts(func::FuncOp step) {
   std::string wide = "f32";
-  if (!targetInfo->traits.splitsProducts)
+  if (!targetInfo->traits.roundsApart)
     wide = runtime::productPrecisionName(llvm::cantFail(
         targetInfo->productPrecision(opts.step.matmulPrecision)));
   SymbolTable symbols(module());

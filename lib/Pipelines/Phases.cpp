@@ -122,14 +122,13 @@ static Phase autodiffPhase(const StepOptions &options,
 
 /// Returns whether products of f32 are computed by those of bf16, from operands
 /// that kernels of their own make.
-static bool splitsProducts(const StepOptions &options,
-                           const TargetInfo &target) {
+static bool roundsApart(const StepOptions &options, const TargetInfo &target) {
   auto precision = target.productPrecision(options.matmulPrecision);
   if (!precision) {
     llvm::consumeError(precision.takeError()); // codegen() says it
     return false;
   }
-  return target.traits.splitsProducts &&
+  return target.traits.roundsApart &&
          *precision != runtime::ProductPrecision::F32;
 }
 
@@ -146,9 +145,9 @@ static bool roundsOperands(const StepOptions &options,
          *precision != runtime::ProductPrecision::F32;
 }
 
-/// Products of pieces leave attention to them, and f16 has no kernels of it.
+/// Attention rounds no operands by itself, and f16 has no kernels of it.
 bool ckopt::hasAttention(const StepOptions &options, const TargetInfo &target) {
-  return !splitsProducts(options, target) && options.precision != "f16" &&
+  return !roundsApart(options, target) && options.precision != "f16" &&
          target.traits.leastAttentionKeys;
 }
 
@@ -196,12 +195,12 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
     mixed.libraryTable = options.libraryTable;
     passes.addPass(createMixedPrecisionPass(mixed));
   }
-  if (splitsProducts(options, target)) {
-    SplitProductsPassOptions split;
-    split.precision = options.matmulPrecision;
-    split.threads = unsigned(options.threads);
-    split.target = target.name();
-    passes.addPass(createSplitProductsPass(split));
+  if (roundsApart(options, target)) {
+    RoundProductsPassOptions round;
+    round.precision = options.matmulPrecision;
+    round.threads = unsigned(options.threads);
+    round.target = target.name();
+    passes.addPass(createRoundProductsPass(round));
   }
   AnnotateKernelsPassOptions kernels;
   kernels.threads = unsigned(options.threads);

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "RandomWords.h"
-#include "ckopt/Base/SplitBF16.h"
 #include <array>
 #include <limits>
 
@@ -128,18 +127,6 @@ static LogicalResult interpretCast(CastOp, Operands in, Results out,
       out[0].integer(i) = in[0]->integer(i);
     else
       out[0].set(i, in[0]->get(i));
-  }
-  return success();
-}
-
-static LogicalResult interpretSplit(SplitBF16Op op, Operands in, Results out,
-                                    const Environment &) {
-  unsigned count = op.getNumResults();
-  for (int64_t i = 0; i < in[0]->size(); ++i) {
-    std::array<float, 3> pieces = {};
-    splitBFloat16(float(in[0]->real(i)), pieces.data(), count);
-    for (unsigned r = 0; r < count; ++r)
-      out[r].real(i) = double(pieces[r]);
   }
   return success();
 }
@@ -362,7 +349,6 @@ static void attachUnaryModels(MLIRContext *context) {
   attachModel<GeluOp, interpretGelu>(context);
   attachModel<NotOp, interpretNot>(context);
   attachModel<CastOp, interpretCast>(context);
-  attachModel<SplitBF16Op, interpretSplit, false>(context);
   attachUnary<ExpOp, [](double x) { return std::exp(x); }>(context);
   attachUnary<LogOp, [](double x) { return std::log(x); }>(context);
   attachUnary<SqrtOp, [](double x) { return std::sqrt(x); }>(context);

@@ -13,12 +13,12 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::reference;
 
-/// Calls `fn(element of the product, sum of its terms)` for each element.
-template <typename Fn>
-static void forEachElement(const Tensor &lhs, const Tensor &rhs, bool tl,
-                           bool tr, const Tensor &product, Fn fn) {
+static LogicalResult interpretMatMul(MatMulOp op, Operands in, Results out,
+                                     const Environment &) {
+  const Tensor &lhs = *in[0], &rhs = *in[1];
+  bool tl = op.getTransposeLhs(), tr = op.getTransposeRhs();
   ArrayRef<int64_t> left = lhs.getShape(), right = rhs.getShape();
-  ArrayRef<int64_t> shape = product.getShape();
+  ArrayRef<int64_t> shape = out[0].getShape();
   int64_t m = shape[shape.size() - 2], n = shape[shape.size() - 1];
   int64_t k = left[left.size() - (tl ? 2 : 1)];
   ArrayRef<int64_t> batch = shape.drop_back(2);
@@ -32,15 +32,9 @@ static void forEachElement(const Tensor &lhs, const Tensor &rhs, bool tl,
         for (int64_t c = 0; c < k; ++c)
           sum += lhs.real(lb + (tl ? c * m + i : i * k + c)) *
                  rhs.real(rb + (tr ? j * k + c : c * n + j));
-        fn((b * m + i) * n + j, sum);
+        out[0].real((b * m + i) * n + j) = sum;
       }
   });
-}
-
-static LogicalResult interpretMatMul(MatMulOp op, Operands in, Results out,
-                                     const Environment &) {
-  forEachElement(*in[0], *in[1], op.getTransposeLhs(), op.getTransposeRhs(),
-                 out[0], [&](int64_t c, double sum) { out[0].real(c) = sum; });
   return success();
 }
 
@@ -57,19 +51,6 @@ static LogicalResult interpretMatMulAdd(MatMulAddOp op, Operands in,
                in[1]->real(tr ? j * k + c : c * n + j);
       out[0].real(i * n + j) = sum;
     }
-  return success();
-}
-
-static LogicalResult interpretSplitMatMul(SplitMatMulOp op, Operands in,
-                                          Results out, const Environment &) {
-  size_t count = op.getLhs().size();
-  bool tl = op.getTransposeLhs(), tr = op.getTransposeRhs();
-  for (int64_t i = 0; op.getAddend() && i < out[0].size(); ++i)
-    out[0].real(i) = in[2 * count]->real(i);
-  for (size_t i = 0; i < count; ++i)
-    for (size_t j = 0; i + j < count; ++j)
-      forEachElement(*in[i], *in[count + j], tl, tr, out[0],
-                     [&](int64_t c, double term) { out[0].real(c) += term; });
   return success();
 }
 
@@ -165,7 +146,6 @@ static LogicalResult interpretConvWeightGrad(ConvWeightGradOp op, Operands in,
 void reference::attachNNModels(MLIRContext *context) {
   attachModel<MatMulOp, interpretMatMul>(context);
   attachModel<MatMulAddOp, interpretMatMulAdd>(context);
-  attachModel<SplitMatMulOp, interpretSplitMatMul>(context);
   attachModel<ConvOp, interpretConv>(context);
   attachModel<ConvInputGradOp, interpretConvInputGrad>(context);
   attachModel<ConvWeightGradOp, interpretConvWeightGrad>(context);

@@ -11,9 +11,6 @@
 // In the form Packed the right operand is packed into the workspace first, in
 // the library's order (LibraryTable.cpp says where that pays).
 //
-// A product of operands that are given in pieces is a chain of products, each
-// added to the result, those of small pieces first.
-//
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
 #include "PlacedProduct.h"
@@ -117,16 +114,8 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
   if (desc.accumulate &&
       !program->appendCopy(c.desc.get(), c.arg - 1, c.arg, error))
     return nullptr;
-  // Of pieces i and j with i + j = order.
-  PrimitiveDesc product = desc;
-  int pieces = int(pieceCount(desc.precision)), left = a.arg, right = b.arg;
-  for (int order = pieces - 1; order >= 0; --order)
-    for (int i = order; i >= 0; --i) {
-      a.arg = left + i, b.arg = right + order - i;
-      if (!appendProduct(product, evidence, *program, a, b, c,
-                         packs ? &packed : nullptr, error))
-        return nullptr;
-      product.accumulate = true;
-    }
+  if (!appendProduct(desc, evidence, *program, a, b, c,
+                     packs ? &packed : nullptr, error))
+    return nullptr;
   return program;
 }

@@ -259,11 +259,9 @@ PlacedProduct::PlacedProduct(const PrimitiveDesc &desc)
     : batch{desc.matmul.batch[0], desc.matmul.batch[1]}, m(desc.matmul.m),
       n(desc.matmul.n), k(desc.matmul.k) {
   const MatMulDesc &d = desc.matmul;
-  int pieces = int(pieceCount(desc.precision));
   a = {0, {d.aBatch[0], d.aBatch[1]}, d.aRow, d.aCol};
-  b = {pieces, {d.bBatch[0], d.bBatch[1]}, d.bRow, d.bCol};
-  c = {
-      2 * pieces + desc.accumulate, {d.cBatch[0], d.cBatch[1]}, d.cRow, d.cCol};
+  b = {1, {d.bBatch[0], d.bBatch[1]}, d.bRow, d.bCol};
+  c = {2 + desc.accumulate, {d.cBatch[0], d.cBatch[1]}, d.cRow, d.cCol};
   if (n > 1 && c.col != 1 && m > 1) {
     std::swap(a, b);
     std::swap(m, n);

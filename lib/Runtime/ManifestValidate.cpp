@@ -296,8 +296,7 @@ bool validateDevice(const Manifest &m, std::string &error) {
     return fail(error, "negative or wild size of code or data");
   if (d.multiprocessors < 0)
     return fail(error, "a negative number of multiprocessors");
-  if (static_cast<uint32_t>(d.precision) >= kNumProductPrecisions ||
-      pieceCount(d.precision) > 1)
+  if (static_cast<uint32_t>(d.precision) >= kNumProductPrecisions)
     return fail(error, "unknown precision of products");
   bool forms = false;
   for (const PrimitiveDesc &primitive : m.primitives)
@@ -363,11 +362,8 @@ bool ckopt::runtime::validate(const Manifest &m, std::string &error) {
     // All operands of f32 must have one precision, or bits would depend on
     // which products run in libraries.
     const PrimitiveDesc &desc = m.primitives[i];
-    if (wrong.empty() &&
-        (pieceCount(desc.precision) > 1
-             ? m.target != Target::Cpu
-             : desc.dtype == DType::F32 && !isOfRanks(desc.kind) &&
-                   desc.precision != m.device.precision))
+    if (wrong.empty() && desc.dtype == DType::F32 && !isOfRanks(desc.kind) &&
+        desc.precision != m.device.precision)
       wrong = describe(desc) + ": another precision than the step's";
     if (!wrong.empty())
       return fail(error, "primitive " + std::to_string(i) + ": " + wrong);

@@ -15,7 +15,7 @@
 using namespace ckopt::runtime;
 
 static constexpr std::array<std::string_view, kNumProductPrecisions>
-    kPrecisions = {"f32", "tf32", "bf16", "f16", "bf16x3", "bf16x6"};
+    kPrecisions = {"f32", "tf32", "bf16", "f16"};
 
 std::string_view
 ckopt::runtime::productPrecisionName(ProductPrecision precision) {
@@ -108,13 +108,10 @@ static std::string describeRanks(const PrimitiveDesc &desc) {
 }
 
 std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
-  bool split = pieceCount(desc.precision) > 1;
-  std::string type(split ? "f32" : dtypeName(desc.dtype));
+  std::string type(dtypeName(desc.dtype));
   if (desc.precision != ProductPrecision::F32)
     type += " by " + std::string(productPrecisionName(desc.precision));
-  if (split && desc.dtype == DType::F32)
-    type += " in f32";
-  if (desc.wideResult && !split)
+  if (desc.wideResult)
     type += " to f32";
   if (desc.kind == PrimitiveKind::MatMul) {
     const MatMulDesc &m = desc.matmul;
@@ -332,13 +329,7 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
     return "unknown element type";
   if (static_cast<uint32_t>(desc.precision) >= kNumProductPrecisions)
     return "unknown precision of products";
-  if (pieceCount(desc.precision) > 1) {
-    if (desc.kind != PrimitiveKind::MatMul ||
-        !(desc.dtype == DType::F32 ||
-          (desc.dtype == DType::BF16 && desc.wideResult)))
-      return describe(desc) + ": only matrix products of f32 are split";
-  } else if (desc.precision != ProductPrecision::F32 &&
-             desc.dtype != DType::F32)
+  if (desc.precision != ProductPrecision::F32 && desc.dtype != DType::F32)
     return describe(desc) + ": only operands of f32 are rounded";
   if (desc.wideResult && desc.dtype != DType::BF16 && desc.dtype != DType::F16)
     return describe(desc) + ": only products of halves have a wider result";

@@ -8,7 +8,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
-#include "ckopt/Base/SplitBF16.h"
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -78,60 +77,6 @@ TEST(HalfScalars, AreRoundedInline) {
     memcpy(&wide, &widened, sizeof(wide));
     EXPECT_EQ(wide, uint32_t(bits) << 16) << value;
   }
-}
-
-// The pieces of numbers as split_bf16 says, to the bit: in lanes and in
-// scalars, denormals flushed by the mode or not.
-TEST(SplitKernel, HasTheBitsOfItsDefinition) {
-  std::vector<float> numbers{0,
-                             -0.0f,
-                             1,
-                             -1.00390625f,
-                             INFINITY,
-                             -INFINITY,
-                             NAN,
-                             3.4e38f,
-                             -3.3961e38f,
-                             1e-38f,
-                             0x1.fffp-127f,
-                             -1e-40f,
-                             0x1.fffffep-118f,
-                             0x1.8p-126f,
-                             -0x1.01p-126f,
-                             std::numeric_limits<float>::max()};
-  uint32_t bits = 12345;
-  while (numbers.size() % 70) {
-    bits = bits * 1664525u + 1013904223u;
-    numbers.push_back(std::bit_cast<float>(bits));
-  }
-  for (unsigned count : {2u, 3u})
-    for (size_t width : {size_t(1), size_t(70)}) {
-      std::string n = std::to_string(width), half = "tensor<" + n + "xbf16>",
-                  types = half + ", " + half, values = "%0#0, %0#1";
-      if (count == 3)
-        types += ", " + half, values += ", %0#2";
-      KernelJit jit(kernelText(
-          "elementwise", "%x: tensor<" + n + "xf32>", types,
-          "%0:" + std::to_string(count) + " = ckopt.split_bf16 %x : (tensor<" +
-              n + "xf32>) -> (" + types + ")\n return " + values + " : " +
-              types + "\n"));
-      ASSERT_TRUE(jit.ok()) << jit.error();
-      for (size_t first = 0; first < numbers.size(); first += width) {
-        std::vector<uint16_t> got[3];
-        for (auto &piece : got)
-          piece.resize(width, 7);
-        void *args[] = {numbers.data() + first, got[0].data(), got[1].data(),
-                        got[2].data()};
-        jit.run(args, nullptr, nullptr);
-        for (size_t i = 0; i < width; ++i) {
-          float x = numbers[first + i], want[3];
-          splitBFloat16(x, want, count);
-          for (unsigned p = 0; p < count; ++p)
-            EXPECT_EQ(got[p][i], floatToBFloat16(want[p]))
-                << x << ", piece " << p << " of " << count;
-        }
-      }
-    }
 }
 
 /// Returns the mean and variance of the columns of [rows, columns], one after

@@ -112,24 +112,3 @@ TEST(LibraryKernel, MatMulAdd) {
   EXPECT_EQ(code.reuse,
             (llvm::SmallVector<std::pair<unsigned, unsigned>>{{2, 0}}));
 }
-
-// Pieces of both operands, and an addend behind them.
-TEST(LibraryKernel, SplitMatMul) {
-  std::string a = "tensor<3x7x5xf32>", b = "tensor<7x9xf32>",
-              c = "tensor<3x5x9xf32>";
-  KernelCode code = plan(
-      "%a: " + a + ", %b: " + a + ", %c: " + b + ", %d: " + b + ", %e: " + c, c,
-      "split_matmul (%a, %b), (%c, %d) plus %e "
-      "{transpose_lhs} : (" +
-          a + ", " + a + ", " + b + ", " + b + ", " + c + ")");
-  ASSERT_TRUE(code.library);
-  EXPECT_EQ(code.primitive.precision, runtime::ProductPrecision::BF16x3);
-  EXPECT_EQ(code.primitive.dtype, DType::F32);
-  EXPECT_TRUE(code.primitive.accumulate);
-  EXPECT_EQ(code.primitive.matmul.batch[1], 3);
-  EXPECT_EQ(code.primitive.matmul.aCol, 5);
-  EXPECT_EQ(code.primitiveArgs,
-            (llvm::SmallVector<unsigned>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(code.reuse,
-            (llvm::SmallVector<std::pair<unsigned, unsigned>>{{4, 0}}));
-}

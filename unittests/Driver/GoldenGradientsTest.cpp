@@ -20,7 +20,6 @@ struct Case {
   GoldenModel model;
   std::string precision;
   double tolerance;
-  std::string products = "f32"; ///< class of products
 };
 void PrintTo(const Case &param, std::ostream *os) { *os << param.model.name; }
 
@@ -36,7 +35,6 @@ TEST_P(GoldenGradients, MatchPyTorch) {
   options.import.computeType = f64 ? "f64" : "";
   options.keepDenormals = f64;
   options.step.precision = f64 ? "f32" : param.precision;
-  options.step.matmulPrecision = param.products;
   Loaded loaded = get(load(options));
   ASSERT_TRUE(loaded.session);
   Session &session = *loaded.session;
@@ -50,20 +48,13 @@ std::vector<Case> cases() {
   for (const GoldenModel &model : goldenModels())
     for (const char *precision : {"f32", "f64", "bf16", "f16"})
       result.push_back({model, precision, gradientTolerance(model, precision)});
-  // Six products of pieces are as close as one of f32, three nearly.
-  for (const GoldenModel &model : goldenModels())
-    if (model.name == "mlp" || model.name == "gpt" || model.name == "vit" ||
-        model.name == "lstm") {
-      result.push_back({model, "f32", 1e-4, "bf16x6"});
-      result.push_back({model, "f32", 1e-3, "bf16x3"});
-    }
   return result;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, GoldenGradients, testing::ValuesIn(cases()), [](const auto &info) {
-      return info.param.model.name + "_" + info.param.precision +
-             (info.param.products == "f32" ? "" : "_" + info.param.products);
-    });
+INSTANTIATE_TEST_SUITE_P(All, GoldenGradients, testing::ValuesIn(cases()),
+                         [](const auto &info) {
+                           return info.param.model.name + "_" +
+                                  info.param.precision;
+                         });
 
 } // namespace

@@ -130,13 +130,10 @@ std::vector<Case> cases() {
     low.precision = "bf16";
     result.push_back(low);
   }
-  // Pieces of operands may be made again, an added product of chunks too.
-  for (const char *products : {"bf16x3", "bf16x6", "bf16"}) {
-    Case split = chunks;
-    split.name += std::string("_by_") + products;
-    split.products = products;
-    result.push_back(split);
-  }
+  // Rounded operands may be made again, an added product of chunks too.
+  chunks.name += "_by_bf16";
+  chunks.products = "bf16";
+  result.push_back(chunks);
   // Rounding to f16 does so, too; its losses are scaled by what updates made of
   // the scale.
   for (const char *name : {"mlp", "lenet", "gpt", "resnet", "byte_gpt_chunks"})
@@ -151,8 +148,8 @@ std::vector<Case> cases() {
   for (Case &one : result)
     one.isLong = llvm::is_contained(
         {"unet_bf16", "vit_bf16", "lstm_bf16", "gpt_f16", "byte_gpt_bf16",
-         "byte_gpt_chunks_f16", "byte_gpt_chunks_by_bf16x6", "resnet_f16",
-         "byte_gpt_chunks_by_bf16", "gpt_dropout_on_bf16"},
+         "byte_gpt_chunks_f16", "resnet_f16", "byte_gpt_chunks_by_bf16",
+         "gpt_dropout_on_bf16"},
         one.name);
   // Every optimizer, with averages and a group of its own.
   const GoldenModel model = goldenModels().front();

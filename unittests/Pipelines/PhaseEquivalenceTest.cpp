@@ -232,8 +232,8 @@ TEST(Phases, PrintedPipelinesDoTheSame) {
 // printed again is the same.
 TEST(Phases, PrintedPipelinesAreReadBack) {
   registerAllPasses();
-  StepOptions device = unusualOptions(), forward, split;
-  split.matmulPrecision = "bf16x3";
+  StepOptions device = unusualOptions(), forward, rounded;
+  rounded.matmulPrecision = "medium";
   device.target = "cuda";
   device.matmulPrecision = "bf16";
   device.libraryWorkspace = 1 << 20;
@@ -242,7 +242,8 @@ TEST(Phases, PrintedPipelinesAreReadBack) {
   device.remat.budget.ratio = 1.0 / 3;
   device.remat.policy.regions = "sequential:3";
   forward.forwardOnly = forward.asWritten = true;
-  for (const StepOptions &options : {unusualOptions(), device, forward, split})
+  for (const StepOptions &options :
+       {unusualOptions(), device, forward, rounded})
     for (const Phase &phase : phasesOf(options)) {
       auto parsed = parsePassPipeline(phase.pipeline());
       ASSERT_TRUE(succeeded(parsed)) << phase.pipeline();

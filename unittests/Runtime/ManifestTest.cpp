@@ -173,13 +173,6 @@ TEST(Manifest, SaysWhatIsWrongWithADeviceTable) {
          m.device.precision = ProductPrecision(kNumProductPrecisions);
        },
        "unknown precision"},
-      {[](Manifest &m) { m.device.precision = ProductPrecision::BF16x3; },
-       "unknown precision"},
-      {[](Manifest &m) {
-         m.primitives = {product()};
-         m.primitives[0].precision = ProductPrecision::BF16x6;
-       },
-       "another precision than the step's"},
       {[](Manifest &m) {
          m.primitives = {product()};
          m.device.precision = ProductPrecision::BF16;

@@ -37,36 +37,18 @@ using ckopt::dtypeSize;
 /// has the range of f32 and 10 bits of fraction, ties go away from zero; BF16
 /// has 7 bits, F16 10 bits and no finite value beyond 65504 (larger operands
 /// become infinite), ties go to even. F32 rounds nothing and uses no tensor
-/// cores. Only on the CPU: of BF16x3 and BF16x6 the operands are sums of two or
-/// three pieces of bf16, of whose products three or six are added.
-enum class ProductPrecision : uint8_t {
-  F32 = 0,
-  TF32,
-  BF16,
-  F16,
-  BF16x3,
-  BF16x6
-};
-inline constexpr uint32_t kNumProductPrecisions = 6;
+/// cores.
+enum class ProductPrecision : uint8_t { F32 = 0, TF32, BF16, F16 };
+inline constexpr uint32_t kNumProductPrecisions = 4;
 
-/// Returns the pieces of bf16 that an operand is the sum of; 1: it is whole.
-constexpr uint32_t pieceCount(ProductPrecision precision) {
-  return precision == ProductPrecision::BF16x3   ? 2
-         : precision == ProductPrecision::BF16x6 ? 3
-                                                 : 1;
-}
-
-/// Returns "f32", "tf32", "bf16", "f16", "bf16x3", "bf16x6"; "unknown" for
-/// other numbers.
+/// Returns "f32", "tf32", "bf16", "f16"; "unknown" for other numbers.
 CKRT_EXPORT std::string_view productPrecisionName(ProductPrecision precision);
 /// Parses such a name; returns nothing for other names.
 CKRT_EXPORT std::optional<ProductPrecision>
 parseProductPrecision(std::string_view name);
 
 enum class PrimitiveKind : uint32_t {
-  /// args: a, b, c; with `accumulate` a, b, addend, c; a and b stand for
-  /// pieceCount() tensors each
-  MatMul = 0,
+  MatMul = 0,     ///< args: a, b, c; with `accumulate` a, b, addend, c
   ConvForward,    ///< args: x, w, y
   ConvInputGrad,  ///< args: dy, w, dx
   ConvWeightGrad, ///< args: x, dy, dw
@@ -206,9 +188,7 @@ struct PrimitiveDesc {
   ConvDesc conv;           ///< for convolutions
   AttentionDesc attention; ///< for attention and its gradient
   AllReduceDesc allReduce; ///< for kinds of several ranks; Rank is i64
-  /// Other than F32: on CUDA only for dtype F32, and TF32, BF16 or F16; on the
-  /// CPU only for MatMul, and BF16x3 or BF16x6, where dtype is that of pieces:
-  /// BF16 with wideResult, or F32 that hold numbers of bf16.
+  /// Other than F32 only on CUDA, for dtype F32.
   ProductPrecision precision = ProductPrecision::F32;
   /// Other than Default only on the CPU, and of the forms that the kind has.
   LibraryForm form = LibraryForm::Default;

@@ -74,8 +74,7 @@ struct KernelSettings {
   /// target's.
   std::string deviceRates;
   /// The class of products of f32: highest, high or medium, what these are on
-  /// the target (TargetInfo::productPrecision), or f32, tf32, bf16, f16,
-  /// bf16x3, bf16x6.
+  /// the target (TargetInfo::productPrecision), or f32, tf32, bf16, f16.
   std::string matmulPrecision = "f32";
   /// What activations are stored in, and products computed from: f32, bf16,
   /// f16.
@@ -210,9 +209,9 @@ struct TargetTraits {
   /// Convolutions whose operands are rounded load so many channels at once:
   /// where an input has a few less, it is padded (widen-channels); 0: never.
   int64_t channelGroup = 0;
-  /// Operands of products of f32 are rounded, or split in pieces, by kernels of
-  /// their own (split-products), not on their way into a product.
-  bool splitsProducts = false;
+  /// Operands of products of f32 are rounded by kernels of their own
+  /// (round-products), not on their way into a product.
+  bool roundsApart = false;
   /// Updates of several parameters are one launch (join-updates), with Blocks.
   bool joinsUpdates = false;
   LossChunks lossChunks;

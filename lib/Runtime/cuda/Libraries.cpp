@@ -78,8 +78,6 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
   if (static_cast<uint32_t>(desc.dtype) > static_cast<uint32_t>(DType::BF16))
     return "CUDA's libraries have no kernels for " +
            std::string(dtypeName(desc.dtype));
-  if (pieceCount(desc.precision) > 1)
-    return describe(desc) + ": products of pieces are for CPUs";
   if (desc.wideResult && desc.kind != PrimitiveKind::MatMul)
     return describe(desc) + ": results of another type are ckopt's own";
   if (isAttention(desc.kind))

@@ -30,29 +30,6 @@ func.func @main() -> (tensor<2x2xf32>, tensor<2x2xf32>) {
 
 // -----
 
-// Pieces of 1 + 2^-9 + 2^-18, and products of pieces i and j with i + j < n:
-// (100 + 10 + 1) (3 + 2 + 1) without 10 * 1, 1 * 2 and 1 * 1, the two-piece form
-// without 10 * 2; an infinity stands in the last piece.
-func.func @main() -> (tensor<2xbf16>, tensor<2xbf16>, tensor<2xbf16>, tensor<1x1xf32>, tensor<1x1xf32>) {
-  %x = ckopt.constant dense<[1.00195694, 0xFF800000]> : tensor<2xf32>
-  %p:3 = ckopt.split_bf16 %x : (tensor<2xf32>) -> (tensor<2xbf16>, tensor<2xbf16>, tensor<2xbf16>)
-  %a = ckopt.constant dense<100.0> : tensor<1x1xf32>
-  %b = ckopt.constant dense<10.0> : tensor<1x1xf32>
-  %c = ckopt.constant dense<1.0> : tensor<1x1xf32>
-  %d = ckopt.constant dense<2.0> : tensor<1x1xf32>
-  %e = ckopt.constant dense<3.0> : tensor<1x1xf32>
-  %0 = ckopt.split_matmul(%a, %b, %c), (%e, %d, %c) : (tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>) -> tensor<1x1xf32>
-  %1 = ckopt.split_matmul(%a, %b), (%e, %d) plus %a : (tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>) -> tensor<1x1xf32>
-  return %p#0, %p#1, %p#2, %0, %1 : tensor<2xbf16>, tensor<2xbf16>, tensor<2xbf16>, tensor<1x1xf32>, tensor<1x1xf32>
-}
-// CHECK:      result 0: tensor<2xbf16> [1, -1]
-// CHECK-NEXT: result 1: tensor<2xbf16> [0.001953125, 0]
-// CHECK-NEXT: result 2: tensor<2xbf16> [3.81469727e-06, -inf]
-// CHECK-NEXT: result 3: tensor<1x1xf32> [653]
-// CHECK-NEXT: result 4: tensor<1x1xf32> [630]
-
-// -----
-
 // A strided, padded, dilated, grouped convolution and its two gradients:
 // output o of channel c is x[2o - 1] + 10 x[2o + 1].
 func.func @main() -> (tensor<1x2x2xf32>, tensor<1x2x4xf32>, tensor<2x1x2xf32>) {

@@ -29,62 +29,6 @@ func.func @matmul_add_types(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %c: tensor
 
 // -----
 
-func.func @split_count(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>) {
-  // expected-error @+1 {{needs 2 or 3 pieces of both operands}}
-  %0 = ckopt.split_matmul(%a, %a), (%b, %b, %b) : (tensor<2x3xbf16>, tensor<2x3xbf16>, tensor<3x4xbf16>, tensor<3x4xbf16>, tensor<3x4xbf16>) -> tensor<2x4xf32>
-  return
-}
-
-// -----
-
-func.func @split_one(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>) {
-  // expected-error @+1 {{needs 2 or 3 pieces of both operands}}
-  %0 = ckopt.split_matmul(%a), (%b) : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xf32>
-  return
-}
-
-// -----
-
-func.func @split_pieces(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>, %c: tensor<2x3xf32>) {
-  // expected-error @+1 {{pieces of an operand must have one type}}
-  %0 = ckopt.split_matmul(%a, %c), (%b, %b) : (tensor<2x3xbf16>, tensor<2x3xf32>, tensor<3x4xbf16>, tensor<3x4xbf16>) -> tensor<2x4xf32>
-  return
-}
-
-// -----
-
-func.func @split_types(%a: tensor<2x3xbf16>, %b: tensor<3x4xf32>) {
-  // expected-error @+1 {{pieces must have one element type}}
-  %0 = ckopt.split_matmul(%a, %a), (%b, %b) : (tensor<2x3xbf16>, tensor<2x3xbf16>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
-  return
-}
-
-// -----
-
-func.func @split_inner(%a: tensor<2x3xbf16>, %b: tensor<5x4xbf16>) {
-  // expected-error @+1 {{inner dimensions differ: 3 and 5}}
-  %0 = ckopt.split_matmul(%a, %a), (%b, %b) : (tensor<2x3xbf16>, tensor<2x3xbf16>, tensor<5x4xbf16>, tensor<5x4xbf16>) -> tensor<2x4xf32>
-  return
-}
-
-// -----
-
-func.func @split_result(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>, %c: tensor<4xf32>) {
-  // expected-error @+1 {{addend and result must have the product's shape}}
-  %0 = ckopt.split_matmul(%a, %a), (%b, %b) plus %c : (tensor<2x3xbf16>, tensor<2x3xbf16>, tensor<3x4xbf16>, tensor<3x4xbf16>, tensor<4xf32>) -> tensor<2x4xf32>
-  return
-}
-
-// -----
-
-func.func @split_bf16(%a: tensor<2x3xf32>) {
-  // expected-error @+1 {{splits into 2 or 3 pieces, not 1}}
-  %0 = ckopt.split_bf16 %a : (tensor<2x3xf32>) -> tensor<2x3xbf16>
-  return
-}
-
-// -----
-
 func.func @matmul_rank(%a: tensor<3xf32>, %b: tensor<3x4xf32>) {
   // expected-error @+2 {{matmul needs operands of rank 2 or more}}
   // expected-error @+1 {{failed to infer returned types}}

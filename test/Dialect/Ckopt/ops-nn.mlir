@@ -18,17 +18,6 @@ func.func @matmul_add(%a: tensor<4x2xbf16>, %b: tensor<4x7xbf16>, %c: tensor<2x7
   return %0 : tensor<2x7xf32>
 }
 
-// CHECK-LABEL: func @split_matmul
-func.func @split_matmul(%a: tensor<3x4x2xf32>, %b: tensor<7x4xbf16>, %c: tensor<3x2x7xf32>, %d: tensor<2x4xf32>) {
-  // CHECK: %[[A:.*]]:2 = ckopt.split_bf16 %{{.*}} : (tensor<3x4x2xf32>) -> (tensor<3x4x2xbf16>, tensor<3x4x2xbf16>)
-  %0:2 = ckopt.split_bf16 %a : (tensor<3x4x2xf32>) -> (tensor<3x4x2xbf16>, tensor<3x4x2xbf16>)
-  // CHECK: ckopt.split_matmul(%[[A]]#0, %[[A]]#1), (%{{.*}}, %{{.*}}) plus %{{.*}} {transpose_lhs, transpose_rhs} : (tensor<3x4x2xbf16>, tensor<3x4x2xbf16>, tensor<7x4xbf16>, tensor<7x4xbf16>, tensor<3x2x7xf32>) -> tensor<3x2x7xf32>
-  %1 = ckopt.split_matmul(%0#0, %0#1), (%b, %b) plus %c {transpose_lhs, transpose_rhs} : (tensor<3x4x2xbf16>, tensor<3x4x2xbf16>, tensor<7x4xbf16>, tensor<7x4xbf16>, tensor<3x2x7xf32>) -> tensor<3x2x7xf32>
-  // CHECK: ckopt.split_matmul(%{{.*}}, %{{.*}}, %{{.*}}), (%{{.*}}, %{{.*}}, %{{.*}}) {transpose_rhs} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x2xf32>
-  %2 = ckopt.split_matmul(%d, %d, %d), (%d, %d, %d) {transpose_rhs} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x2xf32>
-  return
-}
-
 // CHECK-LABEL: func @conv
 func.func @conv(%x: tensor<2x4x9xf32>, %w: tensor<6x2x3xf32>) {
   // CHECK: ckopt.conv %{{.*}}, %{{.*}} {dilations = array<i64: 2>, groups = 2 : i64, pads_high = array<i64: 0>, pads_low = array<i64: 1>, strides = array<i64: 2>} : (tensor<2x4x9xf32>, tensor<6x2x3xf32>) -> tensor<2x6x3xf32>

@@ -39,24 +39,22 @@ def MixedPrecisionPass : Pass<"mixed-precision", "mlir::ModuleOp"> {
   ];
 }
 
-def SplitProductsPass : Pass<"split-products", "mlir::ModuleOp"> {
-  let summary = "Computes products of f32 from operands that are split in pieces of bf16, or rounded to it";
+def RoundProductsPass : Pass<"round-products", "mlir::ModuleOp"> {
+  let summary = "Computes products of f32 from operands that are rounded to bf16";
   let description = [{
-    Runs behind `fuse` and `mixed-precision`. By class `bf16x3` and `bf16x6` a matrix product of f32
-    becomes a `split_matmul` of the pieces of its operands (two of each and three products, or three
-    and six; `split_bf16`), by class `bf16` it and convolutions take operands that are rounded to
-    bf16; sums and results stay f32. Each value is split or rounded once a function, below views of
-    it: by its maker, if that is elementwise, in place of the value where none but products read it,
-    else by a kernel of its own. The planner may make the pieces again. Products that the library
-    refuses stay as they are. Kernels that changed get `ckopt.products`, the class.
+    Runs behind `fuse` and `mixed-precision`. Matrix products and convolutions of f32 take operands
+    that are rounded to bf16; sums and results stay f32. Each value is rounded once a function,
+    below views of it: by its maker, if that is elementwise, in place of the value where none but
+    products read it, else by a kernel of its own. The planner may round it again. Products that the
+    library refuses stay as they are. Kernels that changed get `ckopt.products`, the class.
   }];
   let options = [
-    Option<"precision", "precision", "std::string", "\"bf16x3\"",
-           "Class of products: bf16x3, bf16x6, bf16; f32 changes nothing">,
+    Option<"precision", "precision", "std::string", "\"medium\"",
+           "Class of products: medium or bf16; where it is f32 on the target, nothing changes">,
     Option<"threads", "threads", "unsigned", "1", "Threads of library kernels">,
     Option<"target", "target", "std::string", "\"cpu\"", "Name of the target">,
-    Option<"pieces", "pieces", "std::string", "\"auto\"",
-           "What pieces are stored in: bf16, f32 (the same numbers, multiplied in f32), auto: bf16 where the machine has instructions for it">,
+    Option<"storage", "storage", "std::string", "\"auto\"",
+           "What rounded values are stored in: bf16, f32 (the same numbers, multiplied in f32), auto: bf16 where the machine has instructions for it">,
   ];
 }
 
@@ -88,7 +86,7 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
     Option<"deviceRates", "device-rates", "std::string", "\"\"",
            "cuda: whose rates plans weigh kernels by: a100, h100, h200, l4, or a file of ckopt-profile/1">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
-           "Class of products of f32, as split-products was given it; cuda: what operands are rounded to">,
+           "Class of products of f32, as round-products was given it; cuda: what operands are rounded to">,
     Option<"cpuClass", "cpu-class", "std::string", "\"\"",
            "cpu: class of processors whose library table decides; empty: this machine's">,
     Option<"libraryTable", "library-table", "std::string", "\"\"",
@@ -112,7 +110,7 @@ def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"cpu\"",
            "Name of the target: cpu (functions of ranges), cuda (launches in block form)">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
-           "Class of products of f32, as split-products was given it; cuda: what operands are rounded to">,
+           "Class of products of f32, as round-products was given it; cuda: what operands are rounded to">,
     Option<"cpuClass", "cpu-class", "std::string", "\"\"",
            "cpu: class of processors whose library table decides; empty: this machine's">,
     Option<"libraryTable", "library-table", "std::string", "\"\"",

@@ -70,8 +70,6 @@ OperandForm codegen::operandForm(Operand a, Operand b, Type sums,
     MLIRContext *ctx = sums.getContext();
     switch (precision) {
     case ProductPrecision::F32:
-    case ProductPrecision::BF16x3:
-    case ProductPrecision::BF16x6:
       break;
     case ProductPrecision::TF32:
       return {sums, /*tf32=*/true};
@@ -175,9 +173,6 @@ public:
   LogicalResult plan() override {
     if (failed(describePrimitive(kernel, options, code)))
       return failure();
-    if (pieceCount(code.primitive.precision) > 1)
-      return kernel.front().front().emitError(
-          "products of pieces have code for CPUs alone");
     code.reuse = libraryReuse(kernel, code);
     gemms = describe();
     for (DeviceGemm &gemm : gemms) {

@@ -50,11 +50,6 @@ Value emitRsqrt(ValueBuilder &v, Value x);
 /// Rounds f32 to bf16, to nearest even. For a scalar, even one from a vector,
 /// LLVM would call a function that older compilers' runtimes lack.
 Value emitToBF16(ValueBuilder &v, Value x);
-/// Returns an f32 that holds a number of bf16, or a quiet NaN, as bf16.
-Value upperHalf(ValueBuilder &v, Value x);
-/// Returns the pieces of f32 that SplitBF16Op makes, as f32.
-llvm::SmallVector<Value> emitSplitBF16(ValueBuilder &v, Value x,
-                                       unsigned count);
 
 } // namespace ckopt::codegen
 

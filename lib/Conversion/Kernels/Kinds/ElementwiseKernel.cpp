@@ -185,11 +185,8 @@ private:
     positions.push_back(last);
     SmallVector<AffineExpr> index = domain->index(positions);
     SmallVector<Value> elements;
-    for (Value result : terminator.getOperands()) {
-      Value element = e.emit(beforeRounding(result), index);
-      bool isPiece = e.begin && result.getDefiningOp<SplitBF16Op>();
-      elements.push_back(isPiece ? upperHalf(e, element) : element);
-    }
+    for (Value result : terminator.getOperands())
+      elements.push_back(e.emit(beforeRounding(result), index));
     for (auto [r, element] : llvm::enumerate(elements))
       e.store(r, cast<RankedTensorType>(terminator.getOperand(r).getType()),
               index, element);

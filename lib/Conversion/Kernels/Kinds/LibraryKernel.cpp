@@ -75,7 +75,7 @@ static SmallVector<Batch> batchesOf(ArrayRef<RankedTensorType> types) {
   return batches;
 }
 
-/// Describes a matmul, matmul_add or split_matmul of these operands.
+/// Describes a matmul or matmul_add of these operands.
 template <typename Op>
 static LogicalResult describeMatMul(Op op, Value lhs, Value rhs,
                                     MatMulDesc &desc) {
@@ -294,17 +294,6 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
         succeeded(
             describeMatMul(sum, sum.getLhs(), sum.getRhs(), desc.matmul)));
   }
-  if (auto split = dyn_cast<SplitMatMulOp>(op)) {
-    desc.kind = PrimitiveKind::MatMul;
-    desc.accumulate = bool(split.getAddend());
-    desc.precision = split.getLhs().size() == 2
-                         ? runtime::ProductPrecision::BF16x3
-                         : runtime::ProductPrecision::BF16x6;
-    return success(
-        succeeded(setArgs(llvm::to_vector(op->getOperands()))) &&
-        succeeded(describeMatMul(split, split.getLhs().front(),
-                                 split.getRhs().front(), desc.matmul)));
-  }
   if (auto conv = dyn_cast<ConvOp>(op)) {
     desc.kind = PrimitiveKind::ConvForward;
     return success(succeeded(setArgs({conv.getInput(), conv.getWeight()})) &&
@@ -385,8 +374,7 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
            << op->getOperand(0).getType();
   code.primitive.dtype = *dtype;
   code.primitive.wideResult = libraryType(op->getResult(0)) != dtype;
-  if (*dtype == DType::F32 && !isOfRanks(code.primitive.kind) &&
-      pieceCount(code.primitive.precision) == 1)
+  if (*dtype == DType::F32 && !isOfRanks(code.primitive.kind))
     code.primitive.precision = options.precision;
   std::string error = runtime::check(code.primitive);
   if (!error.empty())

@@ -41,17 +41,6 @@ struct Binary : ElementModel {
   }
 };
 
-struct SplitModel : ElementModel {
-  Value emit(Operation *op, unsigned result, codegen::Index index,
-             Emitter &e) const override {
-    SmallVector<Value> pieces =
-        emitSplitBF16(e, operand(op, 0, index, e), op->getNumResults());
-    for (auto [piece, value] : llvm::zip_equal(op->getResults(), pieces))
-      e.remember(piece, index, value);
-    return pieces[result];
-  }
-};
-
 struct SelectModel : ElementModel {
   Value emit(Operation *op, unsigned, codegen::Index index,
              Emitter &e) const override {
@@ -394,7 +383,6 @@ void codegen::addElementwiseModels(ElementModels &models) {
   models.add<GeluOp, Unary<gelu>>();
   models.add<ClipOp, Unary<clip>>();
   models.add<CastOp, Unary<castOf>>();
-  models.add<SplitBF16Op, SplitModel>();
   models.add<BarrierOp, Unary<same>>();
   models.add<AddOp, Binary<plus>>();
   models.add<SubOp, Binary<minus>>();

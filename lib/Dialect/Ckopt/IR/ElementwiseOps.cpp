@@ -127,12 +127,6 @@ LogicalResult DropoutOp::inferReturnTypes(MLIRContext *,
   return success();
 }
 
-LogicalResult SplitBF16Op::verify() {
-  if (getNumResults() != 2 && getNumResults() != 3)
-    return emitOpError("splits into 2 or 3 pieces, not ") << getNumResults();
-  return success();
-}
-
 LogicalResult DropoutOp::verify() {
   double ratio = getRatio().convertToDouble();
   if (!(ratio >= 0 && ratio < 1))

@@ -80,34 +80,6 @@ double MatMulAddOp::getFlops() {
   return 2.0 * double(getType().getNumElements()) * k;
 }
 
-LogicalResult SplitMatMulOp::verify() {
-  size_t count = getLhs().size();
-  if (count != getRhs().size() || count < 2 || count > 3)
-    return emitOpError("needs 2 or 3 pieces of both operands");
-  if (!llvm::all_equal(getLhs().getTypes()) ||
-      !llvm::all_equal(getRhs().getTypes()))
-    return emitOpError("pieces of an operand must have one type");
-  auto lhs = tensorType(getLhs().front()), rhs = tensorType(getRhs().front());
-  if (lhs.getElementType() != rhs.getElementType())
-    return emitOpError("pieces must have one element type");
-  auto shape =
-      productShape(getLoc(), lhs, rhs, getTransposeLhs(), getTransposeRhs());
-  if (failed(shape))
-    return failure();
-  if (getType().getShape() != ArrayRef(*shape) ||
-      (getAddend() && getAddend().getType() != getType()))
-    return emitOpError("addend and result must have the product's shape");
-  return success();
-}
-
-double SplitMatMulOp::getFlops() {
-  int64_t count = int64_t(getLhs().size());
-  auto lhs = tensorType(getLhs().front());
-  int64_t k = lhs.getShape().take_back(2)[!getTransposeLhs()];
-  return double(count * (count + 1)) * double(getType().getNumElements()) *
-         double(k);
-}
-
 namespace {
 /// Replaces a transpose of the last two dimensions of an operand by the op's
 /// own flag.

@@ -49,7 +49,7 @@ inline constexpr llvm::StringLiteral kKernel = "ckopt.kernel";
 /// On functions: operations of products computed from halves, and of all.
 inline constexpr llvm::StringLiteral kBF16Products = "ckopt.bf16_products";
 inline constexpr llvm::StringLiteral kF16Products = "ckopt.f16_products";
-/// On library kernels: the class that split-products gave their products.
+/// On library kernels: the class that round-products gave their products.
 inline constexpr llvm::StringLiteral kProducts = "ckopt.products";
 /// On kernels: launches of a call; and how many times as long as at the full
 /// rate the products of a contraction take.

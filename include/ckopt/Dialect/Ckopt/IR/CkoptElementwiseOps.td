@@ -58,21 +58,6 @@ def Ckopt_CastOp : Ckopt_Op<"cast", "Elementwise", [Elementwise, SameOperandsAnd
   let hasFolder = 1;
 }
 
-def Ckopt_SplitBF16Op : Ckopt_Op<"split_bf16", "Elementwise", [Elementwise, SameOperandsAndResultShape]> {
-  let summary = "Splits x into 2 or 3 numbers of bf16 whose sum is x, to 16 or to all 24 bits";
-  let description = [{
-    Each piece is what the ones before it leave of x, rounded to nearest even. The first does not
-    round to infinity. What is left below 2^-126 is dropped, which of an x below 2^-102 may be
-    something. Of an infinity or a NaN the last piece is x, the first 1 with x's
-    sign, another 0: in sums of products of pieces (`split_matmul`) infinities stay infinities.
-  }];
-  let arguments = (ins StaticShapeTensorOf<[F32]>:$input);
-  let results = (outs Variadic<StaticShapeTensorOf<[BF16]>>:$pieces);
-  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_Flops<10>.decl;
-  let hasVerifier = 1;
-}
-
 //===----------------------------------------------------------------------===//
 // Two or three operands: numpy broadcasting, equal element types.
 //===----------------------------------------------------------------------===//

@@ -37,29 +37,6 @@ def Ckopt_MatMulAddOp : Ckopt_InferOp<"matmul_add", "Library"> {
   }];
 }
 
-def Ckopt_SplitMatMulOp : Ckopt_Op<"split_matmul", "Library", [AttrSizedOperandSegments]> {
-  let summary = "Batched matrix product of operands that are sums of pieces (`split_bf16`), plus an addend, if there is one";
-  let description = [{
-    Of n pieces of each operand (2 or 3), counted from 0, the products of those with i + j < n are
-    summed in f32, small ones first: three products of two pieces, six of three. What is left out is
-    smaller than what the pieces leave out. Pieces are bf16, or f32 that hold the same numbers,
-    where the machine does not multiply bf16.
-  }];
-  let arguments = (ins Variadic<StaticShapeTensorOf<[BF16, F32]>>:$lhs, Variadic<StaticShapeTensorOf<[BF16, F32]>>:$rhs,
-                       Optional<StaticShapeTensorOf<[F32]>>:$addend, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
-  let results = (outs StaticShapeTensorOf<[F32]>:$output);
-  let assemblyFormat = "`(` $lhs `)` `,` `(` $rhs `)` (`plus` $addend^)? attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # [{
-    double getFlops();
-    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() {
-      if (getAddend())
-        return {{getNumOperands() - 1, 0}};
-      return {};
-    }
-  }];
-  let hasVerifier = 1;
-}
-
 // Attention and its gradient, for each head of each sample.
 class Ckopt_AttentionLike<string mnemonic> : Ckopt_InferOp<mnemonic, "Library", [AttrSizedOperandSegments]> {
   dag scoreOperands = (ins Ckopt_FloatTensor:$query, Ckopt_FloatTensor:$key, Ckopt_FloatTensor:$value,
