@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 
 import numpy
 import pytest
@@ -98,6 +99,27 @@ def test_restricted_plans_say_so():
     assert curve.report["restricted_to"] == "order_only"
     with pytest.raises(ckopt.BudgetError, match="no plan that recomputes nothing"):
         ckopt.plan(chain(), budget=plan.json["proven_minimum"] - 1, order_only=True)
+
+
+@pytest.mark.skipif(not os.path.exists("bin/ckopt-plan"), reason="run outside of a build folder")
+def test_restricted_plans_are_those_of_the_shell(tmp_path):
+    """Files of ckopt-plan are compared with exhaustive search (FrontsTest); these are the same."""
+    graph, plan = tmp_path / "graph.json", tmp_path / "plan.json"
+    graph.write_text(json.dumps(chain(length=5)))
+    for restriction in ("", "fixed-order", "order-only"):
+        flags = [f"--{restriction}"] if restriction else []
+        settings = {restriction.replace("-", "_"): True} if restriction else {}
+        bound = ckopt.plan(graph, budget="min", **settings).json["proven_minimum"]
+        for budget in ("min", bound - 1, 2 * bound):
+            run = subprocess.run(["bin/ckopt-plan", graph, f"--memory-budget={budget}", "-o", plan,
+                                  *flags], capture_output=True, text=True, check=False)
+            if run.returncode:
+                with pytest.raises(ckopt.BudgetError) as error:
+                    ckopt.plan(graph, budget=budget, **settings)
+                assert str(error.value) in run.stderr
+            else:
+                assert ckopt.plan(graph, budget=budget, **settings).json == json.loads(
+                    plan.read_text())
 
 
 def test_curve_falls():
