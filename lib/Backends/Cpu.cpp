@@ -225,6 +225,10 @@ public:
     if (!cpuClassOf)
       return cpuClassOf.takeError();
     request.kernels.cpuClass = *cpuClassOf;
+    if (std::string refusal =
+            runtime::refusesTeam(int32_t(request.kernels.threads));
+        !refusal.empty())
+      return inputError("the step would be planned for " + refusal);
     const std::string &name = request.kernels.matmulPrecision;
     if (name == "tf32" || name == "f16")
       return refuseNarrowProducts(request);

@@ -12,49 +12,11 @@
 #include "Env.h"
 #include "Session.h"
 #include "allocations/AllocationHook.h"
-#include "ckopt/Base/Thread.h"
 #include "ckopt/Runtime/World.h"
 
-#include <cstring>
 #include <dlfcn.h>
-#include <mutex>
-#include <vector>
 
 using namespace ckopt::runtime;
-
-/// OpenMP ends the process where it cannot make a thread, so that as many are
-/// made here first, all at once.
-static ckrt_status probeThreads(int32_t threads) {
-  std::mutex waits;
-  std::unique_lock lock(waits);
-  std::vector<ckopt::Thread> probes(size_t(threads - 1));
-  int code = 0;
-  for (ckopt::Thread &probe : probes)
-    if ((code = probe.start([&] { std::lock_guard until(waits); })) != 0)
-      break;
-  lock.unlock();
-  if (!code)
-    return CKRT_OK;
-  return fail(CKRT_WRONG_MACHINE,
-              "the step was planned for " + std::to_string(threads) +
-                  " threads, which cannot be made (" + std::strerror(code) +
-                  "): raise the limit of processes (ulimit -u, a container's "
-                  "pids.max), or compile with fewer --threads");
-}
-
-static ckrt_status checkTeam(int32_t threads) {
-  if (ckrt_status status = probeThreads(threads); status != CKRT_OK)
-    return status;
-  TeamScope team(threads, false);
-  if (team.delivered == threads)
-    return CKRT_OK;
-  return fail(CKRT_WRONG_MACHINE,
-              "the step was planned for " + std::to_string(threads) +
-                  " threads (results depend on it), OpenMP gives " +
-                  std::to_string(team.delivered) +
-                  ": raise OMP_THREAD_LIMIT, or compile with --threads=" +
-                  std::to_string(team.delivered));
-}
 
 /// A step of several ranks would wait for ever for ranks that there are not.
 static ckrt_status checkWorld(const Manifest &m) {
@@ -174,10 +136,9 @@ ckrt_status CpuBackend::create(const ckrt_session_options &options) {
   const Manifest &m = program.manifest;
   env.threads = m.threads;
   env.keepDenormals = m.keepDenormals;
-  ckrt_status status = checkTeam(env.threads);
-  if (status == CKRT_OK)
-    status = makePrimitives(m, env);
-  if (status != CKRT_OK)
+  if (std::string refusal = refusesTeam(env.threads); !refusal.empty())
+    return fail(CKRT_WRONG_MACHINE, "the step was planned for " + refusal);
+  if (ckrt_status status = makePrimitives(m, env); status != CKRT_OK)
     return status;
   std::string error;
   memory = Arena::create(m.arenaBytes, error);

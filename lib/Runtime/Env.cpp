@@ -15,9 +15,12 @@
 #include "Env.h"
 #include "OpenMP.h"
 #include "ckopt/Base/Philox.h"
+#include "ckopt/Base/Thread.h"
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <mutex>
 #include <xmmintrin.h>
 
 using namespace ckopt::runtime;
@@ -96,6 +99,33 @@ TeamScope::~TeamScope() {
   _mm_setcsr(savedMode);
   omp_set_num_threads(savedThreads);
   omp_set_dynamic(savedDynamic);
+}
+
+/// Returns 0, or why so many threads cannot be made at once (errno).
+static int probeThreads(int32_t threads) {
+  std::mutex waits;
+  std::unique_lock lock(waits);
+  std::vector<ckopt::Thread> probes(size_t(std::max(threads, 1) - 1));
+  int code = 0;
+  for (ckopt::Thread &probe : probes)
+    if ((code = probe.start([&] { std::lock_guard until(waits); })) != 0)
+      break;
+  lock.unlock();
+  return code;
+}
+
+std::string ckopt::runtime::refusesTeam(int32_t threads) {
+  std::string number = std::to_string(threads) + " threads";
+  if (int code = probeThreads(threads))
+    return number + ", which cannot be made (" + std::strerror(code) +
+           "): raise the limit of processes (ulimit -u, a container's "
+           "pids.max), or compile with fewer --threads";
+  TeamScope team(threads, false);
+  if (team.delivered == threads)
+    return "";
+  std::string given = std::to_string(team.delivered);
+  return number + " (results depend on it), OpenMP gives " + given +
+         ": raise OMP_THREAD_LIMIT, or compile with --threads=" + given;
 }
 
 bool ckrt_env::addPrimitive(const PrimitiveDesc &desc, std::string &error) {

@@ -231,6 +231,12 @@ CKRT_EXPORT int64_t primitiveWorkspace(const PrimitiveDesc &desc,
 /// have an algorithm for it is known when the artifact is loaded.
 CKRT_EXPORT std::string cudaLibraryRefuses(const PrimitiveDesc &desc);
 
+/// Returns the words that follow "planned for" where a team of so many threads
+/// cannot be had here; "" where it can. OpenMP ends the process where it cannot
+/// make a thread: whoever makes primitives or runs them asks here first. Call
+/// outside of parallel regions.
+CKRT_EXPORT std::string refusesTeam(int32_t threads);
+
 /// A primitive ready to run. Make it outside of parallel regions; run it from
 /// one thread at a time.
 class CKRT_EXPORT Primitive {
