@@ -296,3 +296,18 @@ def is_random(path: str) -> bool:
     return any(node.op_type.startswith("Random") or
                node.op_type in ("Dropout", "Bernoulli", "Multinomial")
                for node in onnx_ir.load(path).graph.all_nodes())
+
+
+def leave_out_dropouts(path: str, quiet: str) -> None:
+    """Writes a file, into the same folder, without the dropouts whose mask nobody reads."""
+    import onnx_ir
+
+    model = onnx_ir.load(path)
+    for node in list(model.graph.all_nodes()):
+        kept, *masks = node.outputs
+        if node.op_type != "Dropout" or kept.is_graph_output() or \
+                any(mask.uses() or mask.is_graph_output() for mask in masks):
+            continue
+        onnx_ir.convenience.replace_all_uses_with(kept, node.inputs[0])
+        node.graph.remove(node, safe=True)
+    onnx_ir.save(model, quiet)
