@@ -181,6 +181,34 @@ TEST(Import, LossInTheGraph) {
   EXPECT_EQ(argumentText(forward(model), 1, "ckopt.role"), "target");
 }
 
+// A number that an op must know is a constant, unless --train names it; class
+// weights are never trained, which is said where somebody asks for it.
+TEST(Import, SettingsOfOpsAreConstants) {
+  std::string one = " dims: 3 data_type: 1 float_data: 1 float_data: 2 "
+                    "float_data: 3 ";
+  std::string graph =
+      "node { op_type: 'Pow' input: 'x' input: 'p' output: 'z' } "
+      "node { op_type: 'SoftmaxCrossEntropyLoss' input: 'z' input: 't' input: "
+      "'c' output: 'loss' } initializer { name: 'p'" +
+      one + "} initializer { name: 'c'" + one + "} input { " +
+      info("x", 1, {"4", "3"}) + " } input { " + info("t", 7, {"4"}) +
+      " } output { " + info("loss", 1, {}) + " }";
+  std::string path = modelFile("settings.onnx", graph);
+  auto remarks = [&](const char *train) {
+    mlir::MLIRContext context;
+    ImportOptions options;
+    options.trainRegex = train;
+    std::string text;
+    for (const std::string &remark : load(path, context, options).remarks)
+      text += remark + "\n";
+    return text;
+  };
+  EXPECT_NE(remarks("").find("constant (2): 'p', 'c'"), std::string::npos);
+  EXPECT_NE(remarks("p").find("parameter (1): 'p'"), std::string::npos);
+  EXPECT_NE(remarks("c").find("not trained: 'c', a setting of the loss"),
+            std::string::npos);
+}
+
 // Without axes nothing is summed, but what else the operator does is done.
 TEST(Import, ReductionsOverNoAxes) {
   float values[] = {-2, 4};

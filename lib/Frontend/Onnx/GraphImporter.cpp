@@ -212,8 +212,13 @@ void GraphImporter::setArgumentRole(Value value, StringRef role) {
   if (!argument)
     return;
   for (NamedAttribute &attr : arguments[argument.getArgNumber()].attrs)
-    if (attr.getName() == attrs::kRole)
+    if (attr.getName() == attrs::kRole) {
+      auto old = cast<StringAttr>(attr.getValue()).getValue();
+      if (old == roles::kParameter && role == roles::kFrozen)
+        remarkOnce("not trained: '" + arguments[argument.getArgNumber()].name +
+                   "', a setting of the loss");
       attr = builder.getNamedAttr(attrs::kRole, builder.getStringAttr(role));
+    }
 }
 
 Value GraphImporter::seed() {

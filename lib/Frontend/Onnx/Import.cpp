@@ -405,17 +405,17 @@ static bool isNamed(StringRef regex, StringRef name) {
   });
 }
 
-/// A number without dimensions is a constant in files that do not list their
-/// parameters, unless --train names it.
+/// A number without dimensions, or what an op must know, is a constant in files
+/// that do not list their parameters, unless --train names it.
 void ModelImporter::settleNumbers() {
   for (const std::string &name : plan.weightOrder) {
     WeightRole &role = plan.weights.find(name)->second;
-    if (!role.isFactor || analysis.isSigned ||
-        analysis.parameters.contains(name))
+    if (!role.role.empty() || analysis.isSigned ||
+        analysis.parameters.contains(name) || !ckopt::isFloat(role.dtype))
       continue;
     if (isNamed(options.trainRegex, name))
       role.role = "parameter";
-    else
+    else if (role.isFactor)
       diagnosis.constants.push_back(
           {name, "a number without dimensions; --train='" + name +
                      "|.*' trains it, too"});

@@ -102,7 +102,9 @@ unsigned RoleFinder::useOf(const Node &node, size_t operand,
           .Cases({"Clip", "Dropout", "OneHot", "Pow", "Resize", "Upsample",
                   "QuantizeLinear", "DequantizeLinear", "RotaryEmbedding"},
                  operand >= 1)
-          .Case("Pad", operand == 2)
+          .Cases(
+              {"Pad", "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"},
+              operand == 2)
           .Case("Range", true)
           .Case("NonMaxSuppression", operand >= 2)
           .Default(false);
