@@ -225,10 +225,6 @@ public:
     if (!cpuClassOf)
       return cpuClassOf.takeError();
     request.kernels.cpuClass = *cpuClassOf;
-    if (std::string refusal =
-            runtime::refusesTeam(int32_t(request.kernels.threads));
-        !refusal.empty())
-      return inputError("the step would be planned for " + refusal);
     const std::string &name = request.kernels.matmulPrecision;
     if (name == "tf32" || name == "f16")
       return refuseNarrowProducts(request);
@@ -260,6 +256,9 @@ public:
     auto precision = productPrecision(settings.matmulPrecision);
     if (!precision)
       return precision.takeError();
+    std::string refusal = runtime::refusesTeam(settings.threads);
+    if (!refusal.empty())
+      return inputError("the step would be planned for " + refusal);
     CodegenOptions options;
     options.target = this;
     options.threads = unsigned(settings.threads);
