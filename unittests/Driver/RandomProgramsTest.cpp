@@ -151,7 +151,7 @@ void checkDifferences(Interpreted &step, mlir::ArrayRef<Tensor> args,
 
 struct Compiled {
   std::map<std::string, HostTensor> values; ///< loss and gradients
-  int64_t arena = 0;   ///< measured
+  int64_t arena = 0;                        ///< measured
   int64_t planned = 0; ///< at most 63 bytes more: the last tensor may end early
 };
 
