@@ -155,8 +155,9 @@ static llvm::Error importForCheck(std::unique_ptr<Compilation> &compilation,
 /// Says of what the notes in a file never speak.
 constexpr const char kNotCovered[] =
     "not covered, since no file tells: requires_grad (--freeze), hooks on "
-    "gradients, backward() of one's own (found only where a line of Python "
-    "calls its apply())";
+    "gradients, backward() of one's own (found by nodes of its forward(), "
+    "where "
+    "the optimizer left one)";
 
 /// Prints the verdict if nothing speaks against training; else returns what
 /// does.
@@ -188,6 +189,11 @@ static llvm::Error verdict(const onnx_frontend::ExportDiagnosis &diagnosis,
      << "compared: " << counted(int64_t(diagnosis.numCompared), "call")
      << " that the exporter noted, with what the nodes do\n"
      << kNotCovered << "\n";
+  if (!diagnosis.removed.empty())
+    os << "not covered: calls that the exporter's optimizer removed or merged ("
+       << llvm::join(diagnosis.removed, ", ")
+       << "); export with optimize=False where one is of a "
+          "torch.autograd.Function\n";
   for (const std::string &name : diagnosis.partial)
     os << "'" << name
        << "' is trained in part: the file holds the entries that the model "

@@ -8,6 +8,7 @@
 
 #include "GraphEdits.h"
 #include "llvm/ADT/StringSet.h"
+#include <set>
 
 namespace ckopt::onnx_frontend {
 
@@ -37,6 +38,8 @@ struct ExportAnalysis {
   /// were.
   std::vector<std::string> uncompared;
   size_t numCompared = 0;
+  /// Kinds of calls whose results the file has not: "view", "clone", "mul".
+  std::set<std::string> removed;
   /// Parameters of which the file may hold some entries alone.
   std::vector<std::string> partial;
   /// Sentences that say what the edits repaired.

@@ -39,16 +39,23 @@ private:
   void compare(const FxCall &call, ArrayRef<const Node *> nodes);
   void compareArgument(const FxCall &call, const CallArgument &argument,
                        StringRef value, ArrayRef<const Node *> nodes);
+  void findKnown();
+  bool isGone(StringRef argument) const;
   bool mayRead(ArrayRef<StringRef> values) const;
   void compareMutations();
   void compareModes();
   bool isRunningStatistic(StringRef placeholder) const;
+  void findLateReads(const FxCall &call, ArrayRef<const Node *> nodes);
   void findFunctions(ArrayRef<const Node *> nodes);
 
   const Graph &graph;
   TorchSignature signature;
   ExportAnalysis &result;
   std::vector<FxCall> calls;
+  llvm::StringSet<> known; ///< values of calls, inputs and nodes
+  /// Nodes that only hand a weight on, as the file has statistics behind their
+  /// update: the weight by the result.
+  llvm::StringMap<StringRef> copies;
   llvm::MapVector<StringRef, Nodes> unknown; ///< by target
   std::set<std::string> functions;           ///< lines that call them
 };
@@ -194,9 +201,9 @@ bool CallComparer::isRunningStatistic(StringRef placeholder) const {
   return found;
 }
 
-/// Returns whether a call reads one of the values, or one that is gone may.
-bool CallComparer::mayRead(ArrayRef<StringRef> values) const {
-  llvm::StringSet<> known;
+/// Collects the values that the file has, and the calls whose results it has
+/// not: the exporter's optimizer removed or merged them.
+void CallComparer::findKnown() {
   for (const FxCall &call : calls)
     known.insert(call.name);
   for (const std::string &input : signature.inputs)
@@ -204,12 +211,47 @@ bool CallComparer::mayRead(ArrayRef<StringRef> values) const {
   for (const Node &node : graph.nodes)
     for (const std::string &output : node.outputs)
       known.insert(output);
+  for (const FxCall &call : calls)
+    for (const std::string &argument : call.args)
+      if (isGone(argument) && splitFxName(argument).first != "getitem")
+        result.removed.insert(splitFxName(argument).first.str());
+}
+
+bool CallComparer::isGone(StringRef argument) const {
+  return !known.contains(argument) && !signature.placeholder(argument);
+}
+
+/// Returns whether a call reads one of the values, or one that is gone may.
+bool CallComparer::mayRead(ArrayRef<StringRef> values) const {
   return llvm::any_of(calls, [&](const FxCall &call) {
     return llvm::any_of(call.args, [&](StringRef argument) {
-      return llvm::is_contained(values, argument) ||
-             !(known.contains(argument) || signature.placeholder(argument));
+      return llvm::is_contained(values, argument) || isGone(argument);
     });
   });
+}
+
+/// A norm's update of its statistics has no form in the exporter's files: who
+/// reads them later in the same call of forward() gets the old ones there.
+void CallComparer::findLateReads(const FxCall &call,
+                                 ArrayRef<const Node *> nodes) {
+  if (normTrains(call).value_or(false))
+    return;
+  for (const Node *node : nodes)
+    for (StringRef input : node->inputs) {
+      auto copied = copies.find(input);
+      StringRef weight = copied == copies.end() ? input : copied->second;
+      const auto *entry = signature.target(weight);
+      bool isUpdated =
+          entry && llvm::any_of(signature.mutations, [&](const auto &mutation) {
+            return mutation.target == weight;
+          });
+      if (isUpdated && isRunningStatistic(entry->placeholder) &&
+          !llvm::is_contained(call.args, entry->placeholder))
+        result.differing.push_back(
+            node->describe() + ": reads '" + weight.str() +
+            "' behind its update by a batch norm, which the exporter dropped: "
+            "the file has the value from before");
+    }
 }
 
 /// ONNX has no operator that changes a weight: the file computes with the
@@ -232,13 +274,22 @@ void CallComparer::compareMutations() {
   }
 }
 
+/// Returns whether a frame's file defines modules alone: they may be called
+/// without being registered, as activations are.
+static bool definesModules(StringRef frame) {
+  return frame.contains("torch/nn/modules/") ||
+         frame.contains("transformers/activations.py");
+}
+
 /// In the trace of a call, each module's forward() is a frame. One more, which
-/// no line calls by its name, is that of a torch.autograd.Function.
+/// no line calls by its name, is that of a torch.autograd.Function, whoever
+/// calls its apply(): that frame the exporter leaves out.
 void CallComparer::findFunctions(ArrayRef<const Node *> nodes) {
   const Node &node = *nodes.front();
   if (node.inRegion || node.scopes.empty())
     return;
   size_t forwards = 0;
+  bool isLoose = false;
   std::string last, caller;
   StringRef rest = node.sourceTrace;
   while (!rest.empty()) {
@@ -252,10 +303,11 @@ void CallComparer::findFunctions(ArrayRef<const Node *> nodes) {
     if (!isForward || StringRef(caller).contains(".forward("))
       continue;
     ++forwards;
-    if (StringRef(caller).contains(".apply("))
+    isLoose = definesModules(line); // of the innermost
+    if (!StringRef(last).contains(".apply("))
       last = caller;
   }
-  if (!last.empty() && forwards > node.scopes.size())
+  if (forwards > node.scopes.size() + isLoose)
     functions.insert(last);
 }
 
@@ -307,8 +359,14 @@ void CallComparer::run() {
     return;
   for (const auto &[key, nodes] : groups)
     calls.push_back(readFxCall(*nodes.front(), signature));
+  findKnown();
+  forEachNode(graph.nodes, [&](const Node &node) {
+    if (node.op == "Identity" && node.inputs.size() == 1)
+      copies[node.outputs[0]] = node.inputs[0];
+  });
   for (const auto &[call, group] : llvm::zip_equal(calls, groups)) {
     compare(call, group.second);
+    findLateReads(call, group.second);
     findFunctions(group.second);
   }
   compareMutations();
@@ -322,8 +380,9 @@ void CallComparer::run() {
   for (const std::string &line : functions)
     result.uncompared.push_back(
         "'" + line +
-        "': a torch.autograd.Function; its backward() is not in the file: "
-        "gradients are those of the operations in its forward()");
+        "': a torch.autograd.Function (a forward() of no module); its "
+        "backward() is not in the file: gradients are those of the operations "
+        "in its forward()");
   if (unnoted)
     result.uncompared.push_back(std::to_string(unnoted) +
                                 " nodes without a note of their call");

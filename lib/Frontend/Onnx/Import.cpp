@@ -562,6 +562,7 @@ static ExportDiagnosis diagnosisOf(const ExportAnalysis &analysis) {
   diagnosis.differing = analysis.differing;
   diagnosis.uncompared = analysis.uncompared;
   diagnosis.numCompared = analysis.numCompared;
+  diagnosis.removed = analysis.removed;
   diagnosis.partial = analysis.partial;
   diagnosis.notes = analysis.notes;
   diagnosis.unclear = analysis.unclear;

@@ -522,6 +522,23 @@ class Unknown(nn.Module):
         return Round.apply(h).as_strided((2, 3), (6, 1)) + h[:, 3:]
 
 
+def rounded(x):
+    return Round.apply(x)
+
+
+class Late(nn.Module):
+    """A norm that reads its statistics behind their update; a Function that a helper calls."""
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Linear(6, 6), nn.BatchNorm1d(6)
+    def forward(self, x):
+        h = self.norm(self.fc(x))
+        self.norm.eval()
+        h = self.norm(h)
+        self.norm.train()
+        return rounded(h)
+
+
 class Sliced(nn.Module):
     """The rows of a parameter that the model reads."""
     def __init__(self):
@@ -538,6 +555,7 @@ MODELS = {
     "scatter_mean": (ScatterMean, lambda: torch.randn(4, 6)),
     "probabilities": (Probabilities, lambda: torch.randn(3, 6)),
     "unknown": (Unknown, lambda: torch.randn(2, 6)),
+    "late": (Late, lambda: torch.randn(4, 6)),
     "sliced": (Sliced, lambda: torch.randn(2, 6)),
     "twice": (Twice, lambda: torch.randn(2, 2, 4, 4)),
     "norms_eval": (NormsEval, lambda: torch.randn(4, 6)),
@@ -577,7 +595,7 @@ MODELS = {
 }
 
 
-AS_TRACED = ("norm_inside", "dropped", "scatter_mean", "probabilities", "unknown")
+AS_TRACED = ("norm_inside", "dropped", "scatter_mean", "probabilities", "unknown", "late")
 
 
 def shorten_traces(path):

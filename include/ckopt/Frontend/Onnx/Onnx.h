@@ -91,6 +91,8 @@ struct ExportDiagnosis {
   /// notes none).
   std::vector<std::string> uncompared;
   size_t numCompared = 0;
+  /// Kinds of calls whose results the file has not: "view", "clone", "mul".
+  std::set<std::string> removed;
   /// Parameters of which the file may hold some entries alone, so that they
   /// have another shape in the model.
   std::vector<std::string> partial;
