@@ -35,8 +35,16 @@ add_definitions(${LLVM_DEFINITIONS})
 # The runtime: oneDNN (f32 contractions and convolutions), OpenBLAS (f64), OpenMP.
 find_package(Threads REQUIRED)
 set(ckopt_onednn ${CKOPT_SOURCE_DIR}/.deps/onednn-2023.2.0)
-find_path(DNNL_INCLUDE_DIR dnnl.h HINTS ${ckopt_onednn}/include)
-find_library(DNNL_LIBRARY NAMES libdnnl.so.3 dnnl HINTS ${ckopt_onednn}/lib)
+# The sums are written last, so that header and library are both there, of one
+# release; where they come later, CMake runs again. Nothing of this is cached: a
+# user's -DDNNL_LIBRARY= is.
+file(GLOB ckopt_onednn_sums CONFIGURE_DEPENDS ${ckopt_onednn}/SHA256SUMS)
+if(ckopt_onednn_sums AND NOT DNNL_LIBRARY AND NOT DNNL_INCLUDE_DIR)
+  set(DNNL_INCLUDE_DIR ${ckopt_onednn}/include)
+  set(DNNL_LIBRARY ${ckopt_onednn}/lib/libdnnl.so.3)
+endif()
+find_path(DNNL_INCLUDE_DIR dnnl.h NO_CACHE)
+find_library(DNNL_LIBRARY dnnl NO_CACHE)
 if(NOT DNNL_INCLUDE_DIR OR NOT DNNL_LIBRARY)
   message(FATAL_ERROR "ckopt needs oneDNN (scripts/onednn gets release 3.2; "
                       "Debian's 2.6 serves: apt-get install libdnnl-dev)")
