@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Npy.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Base/Shape.h"
 
 #include <algorithm>
@@ -91,7 +92,7 @@ std::string HeaderParser::parseDescr() {
     hint = " (text: convert to integer labels before saving)";
   else if (kind.starts_with("c"))
     hint = " (complex numbers: save real and imaginary parts apart)";
-  return "element type '" + std::string(descr) + "' is not supported" + hint +
+  return "element type '" + printable(descr) + "' is not supported" + hint +
          "; supported: f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1 and V2 (bfloat16)";
 }
 

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Safetensors.h"
 #include "ckopt/Base/ContentHash.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Base/Shape.h"
 
 #include <algorithm>
@@ -193,6 +194,8 @@ template <typename Fn> bool HeaderReader::readObject(Fn readValue) {
     std::string key;
     if (!readString(key))
       return false;
+    if (std::string fault = faultOfName(key); !fault.empty())
+      return bad(fault);
     if (!accept(':'))
       return bad("no ':' follows '" + key + "'");
     if (!keys.insert(key).second)
@@ -235,7 +238,7 @@ bool HeaderReader::readField(const std::string &tensor, const std::string &key,
     entry.dtype = *dtype;
     return true;
   }
-  return fail(tensor + ": element type '" + type +
+  return fail(tensor + ": element type '" + printable(type) +
               "' is not supported (F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 "
               "U16 U8 BOOL are)");
 }

@@ -9,13 +9,13 @@
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/GuardedOutput.h"
 #include "ckopt/Support/OutputFiles.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
-#include <csignal>
 #include <thread>
 
 using namespace ckopt;
@@ -97,8 +97,7 @@ static llvm::Error dispatch(DriverOptions &options) {
 
 int ckopt::driverMain(int argc, char **argv) {
   registerAllTargets(); // flags name them
-  // Files that grow beyond a limit are then errors that say which one it was.
-  std::signal(SIGXFSZ, SIG_IGN);
+  guardOutput("ckopt");
   DriverOptions options;
   int code = ExitOk;
   if (!parseCommandLine(argc, argv, options, code))

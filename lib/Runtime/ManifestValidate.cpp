@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceFlights.h"
 #include "InitRule.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Runtime/DeviceCollectives.h"
 #include "ckopt/Runtime/Manifest.h"
 
@@ -59,8 +60,10 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
   auto bad = [&](const std::string &what) {
     return fail(error, "tensor '" + t.name + "': " + what);
   };
-  if (t.name.empty() || t.name.find('\0') != std::string::npos)
-    return fail(error, "a tensor has no usable name");
+  if (t.name.empty())
+    return fail(error, "a tensor has no name");
+  if (std::string fault = ckopt::faultOfName(t.name); !fault.empty())
+    return fail(error, fault);
   if (static_cast<uint32_t>(t.role) >= kNumTensorRoles)
     return bad("unknown role");
   if (!isDType(t.dtype))
@@ -116,6 +119,8 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
 bool validateFunctions(const Manifest &m, std::string &error) {
   std::set<std::string_view> names;
   for (const FunctionInfo &f : m.functions) {
+    if (std::string fault = ckopt::faultOfName(f.name); !fault.empty())
+      return fail(error, fault);
     if (f.name.empty() || f.symbol.empty() || !names.insert(f.name).second)
       return fail(error, "function '" + f.name +
                              "': no symbol, no name, or "

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Npz.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/InputBuffer.h"
@@ -169,6 +170,8 @@ Error NpzReader::readDirectoryEntry(uint64_t &at, uint64_t end) {
   if (!name.consume_back(".npy"))
     return Error::success(); // a folder, or a file that is not an array
   member.name = name.str();
+  if (std::string fault = faultOfName(name); !fault.empty())
+    return inputError(path + ": " + fault);
   members.push_back(std::move(member));
   return Error::success();
 }

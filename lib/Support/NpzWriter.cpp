@@ -10,11 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Npy.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <limits>
 #include <zlib.h>
@@ -181,7 +183,8 @@ std::string endRecords(uint64_t count, uint64_t start, uint64_t size) {
 
 /// The member that holds an array: a name that begins at the root, climbs out
 /// of a folder or ends early would lead programs that unpack archives to files
-/// elsewhere, so that these characters are written as in addresses (%2F).
+/// elsewhere, and one with control characters is not read again, so that these
+/// characters are written as in addresses (%2F).
 static std::string memberOf(StringRef name) {
   std::string result;
   SmallVector<StringRef> parts;
@@ -189,8 +192,8 @@ static std::string memberOf(StringRef name) {
   const bool climbs = is_contained(parts, "..");
   for (char c : name) {
     const bool atRoot = c == '/' && result.empty();
-    if (c == '\0' || c == '\\' || atRoot || (climbs && c == '/'))
-      result += c == '/' ? "%2F" : c == '\\' ? "%5C" : "%00";
+    if (isControl(c) || c == '\\' || atRoot || (climbs && c == '/'))
+      result += "%" + utohexstr(uint8_t(c), /*LowerCase=*/false, /*Width=*/2);
     else
       result += c;
   }

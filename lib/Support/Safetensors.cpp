@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Safetensors.h"
 #include "ckopt/Base/ContentHash.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/InputBuffer.h"
@@ -123,6 +124,8 @@ static Error checkNames(StringRef path, ArrayRef<TensorSpec> tensors,
       return inputError("cannot write '" + path +
                         "': the format keeps the name '__metadata__' for "
                         "itself; rename that tensor");
+    if (std::string fault = faultOfName(tensor.name); !fault.empty())
+      return inputError("cannot write '" + path + "': " + fault);
     if (!json::isUTF8(tensor.name))
       return notText(tensor.name, "the tensor name");
   }

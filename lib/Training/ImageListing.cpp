@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ImageFile.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
 #include "ckopt/Training/ImageFolder.h"
@@ -91,10 +92,12 @@ static Expected<std::vector<std::string>> listFolders(StringRef folder,
     StringRef name = sys::path::filename(it->path());
     if (name.starts_with("."))
       continue;
-    if (sys::fs::is_directory(it->path()))
-      names.push_back(name.str());
-    else
+    if (!sys::fs::is_directory(it->path()))
       listing.others.push_back(name.str());
+    else if (std::string fault = faultOfName(name); !fault.empty())
+      return inputError(folder + ": " + fault);
+    else
+      names.push_back(name.str());
   }
   if (code)
     return inputError("cannot read the folder '" + folder +

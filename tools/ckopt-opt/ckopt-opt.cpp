@@ -21,6 +21,7 @@
 #include "ckopt/Normalize/Passes.h"
 #include "ckopt/Reference/Folding.h"
 #include "ckopt/Remat/Passes.h"
+#include "ckopt/Support/GuardedOutput.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Async/IR/Async.h"
@@ -56,6 +57,7 @@ static void hideFlagsOfLibraries() {
 }
 
 int main(int argc, char **argv) {
+  ckopt::guardOutput("ckopt-opt");
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << ckopt::versionLine("ckopt-opt", LLVM_VERSION_STRING) << "\n";
   });

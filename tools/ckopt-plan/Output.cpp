@@ -69,8 +69,10 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
                            const Result &result) {
   const Plan &plan = result.plan;
   double base = baseCost(graph);
+  // Sums in another order may come out a rounding below what runs anyway.
   auto percent = [&](double cost) {
-    return llvm::format("%.3f %%", base > 0 ? 100 * (cost / base - 1) : 0);
+    double more = base > 0 ? std::max(0.0, cost / base - 1) : 0;
+    return llvm::format("%.3f %%", 100 * more);
   };
   // Plan files of other tools may state no bound; every bound is above 0 if
   // anything has a cost.

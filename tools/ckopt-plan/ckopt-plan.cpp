@@ -15,6 +15,7 @@
 #include "ckopt/Planner/Request.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/GuardedOutput.h"
 #include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Support/OutputFiles.h"
 
@@ -249,6 +250,7 @@ llvm::Expected<int> run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+  guardOutput("ckopt-plan");
   llvm::Expected<int> code = run(argc, argv);
   if (!code)
     return reportError(code.takeError(), "ckopt-plan", llvm::errs());

@@ -5,12 +5,14 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Version.h"
 #include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Support/GuardedOutput.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
 int main(int argc, char **argv) {
+  ckopt::guardOutput("ckopt-reduce");
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << ckopt::versionLine("ckopt-reduce", LLVM_VERSION_STRING) << "\n";
   });

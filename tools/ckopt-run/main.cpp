@@ -14,6 +14,7 @@
 
 #include "ckopt/Base/ExitCodes.h"
 #include "ckopt/Base/PrintableText.h"
+#include "ckopt/Base/StandardStreams.h"
 #include "ckopt/Base/Version.h"
 #include "ckopt/Runtime/CudaSearch.h"
 
@@ -421,14 +422,7 @@ int runArtifact(Loaded &loaded, Options &options) {
   return code;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  // As in tools/ckopt, idle threads go to sleep soon, unless the user says
-  // otherwise.
-  if (!std::getenv("GOMP_SPINCOUNT") && !std::getenv("OMP_WAIT_POLICY") &&
-      setenv("GOMP_SPINCOUNT", "20000", 1) == 0)
-    execv("/proc/self/exe", argv);
+int runTool(int argc, char **argv) {
   Options options;
   std::string wrong = parseArguments(argc, argv, options);
   if (options.help || options.helpAll) {
@@ -451,4 +445,21 @@ int main(int argc, char **argv) {
   int code = runArtifact(loaded, options);
   leaveRanks(loaded, code);
   return code;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  // As in tools/ckopt, idle threads go to sleep soon, unless the user says
+  // otherwise.
+  if (!std::getenv("GOMP_SPINCOUNT") && !std::getenv("OMP_WAIT_POLICY") &&
+      setenv("GOMP_SPINCOUNT", "20000", 1) == 0)
+    execv("/proc/self/exe", argv);
+  guardStreams();
+  int code = runTool(argc, argv);
+  // What is printed may be written at the end only.
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return code;
+  int failed = complain(ExitIoError, "cannot write to standard output");
+  return code ? code : failed;
 }

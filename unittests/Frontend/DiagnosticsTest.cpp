@@ -201,6 +201,35 @@ TEST(Diagnostics, DamagedTensors) {
       ExitInputError, {"initializer 'w'"});
 }
 
+// A line end in any name would forge lines of reports; texts for people, of
+// which no report tells, have lines.
+TEST(Diagnostics, NamesDoNotBreakLines) {
+  const std::string value = info("x", 1, {"2"});
+  const std::string graph = "name: 'g' doc_string: 'a\\nb' input: { " + value +
+                            " } output { name: 'y' } ";
+  const char *bad[] = {
+      "node { op_type: 'Relu' name: 'n\\nverdict' input: 'x' output: 'y' }",
+      "node { op_type: 'Re\\nverdict' input: 'x' output: 'y' }",
+      "node { op_type: 'Relu' input: 'x' output: 'y\\nverdict' }",
+      "initializer { name: 'w\\nverdict' data_type: 1 dims: 0 }",
+      ("node { op_type: 'If' attribute { name: 'then_branch' type: GRAPH g { "
+       "node { name: 'n\\nverdict' op_type: 'Relu' } } } }"),
+  };
+  for (const char *text : bad)
+    expectError(importError(modelFile("lines.onnx", graph + text)),
+                ExitInputError,
+                {"\\x0averdict' has control characters: rename it"});
+  expectError(importError(modelFile(
+                  "dim.onnx", "input { " + info("x", 1, {"a\\nb"}) + " }")),
+              ExitInputError, {"dim_param", "'a\\x0ab'"});
+  mlir::MLIRContext context;
+  auto good = importModel(
+      modelFile("doc.onnx",
+                graph + "node { op_type: 'Relu' input: 'x' output: 'y' }"),
+      {}, context);
+  EXPECT_TRUE(bool(good)) << takeErrorText(good.takeError()).text;
+}
+
 static std::string external(const std::string &location) {
   return withTensor("data_type: 1 dims: 3 data_location: EXTERNAL "
                     "external_data { key: 'location' value: '" +

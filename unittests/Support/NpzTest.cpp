@@ -125,19 +125,31 @@ TEST_F(NpzFiles, NoMemberLeadsOutOfTheArchive) {
   for (const char *name : {"../../x", "/etc/x", "a/../../x", "..", "a/b..c/d"})
     map.insert(name, HostTensor::scalar(1.0f));
   map.insert(std::string("nul\0x", 5), HostTensor::scalar(1.0f));
+  map.insert("line\nx", HostTensor::scalar(1.0f));
   map.insert("..\\x", HostTensor::scalar(1.0f));
   ASSERT_EQ(textOf(writeNpz(file("t.npz"), map)), "");
   std::set<std::string> names;
   for (const std::string &name :
        valueOf(NpzReader::open(file("t.npz"))).names())
     names.insert(name);
-  EXPECT_EQ(names,
-            (std::set<std::string>{"..%2F..%2Fx", "%2Fetc/x", "a%2F..%2F..%2Fx",
-                                   "..", "a/b..c/d", "nul%00x", "..%5Cx"}));
+  EXPECT_EQ(names, (std::set<std::string>{"..%2F..%2Fx", "%2Fetc/x",
+                                          "a%2F..%2F..%2Fx", "..", "a/b..c/d",
+                                          "nul%00x", "line%0Ax", "..%5Cx"}));
   TensorMap same;
   same.insert("/x", HostTensor::scalar(1.0f));
   same.insert("%2Fx", HostTensor::scalar(1.0f));
   expectContains(textOf(writeNpz(file("s.npz"), same)), "two of its arrays");
+}
+
+TEST_F(NpzFiles, NamesDoNotBreakLines) {
+  TensorMap map;
+  map.insert("a?b", HostTensor::scalar(1.0f));
+  ASSERT_EQ(textOf(writeNpz(file("t.npz"), map)), "");
+  std::string bytes = get("t.npz");
+  for (size_t at; (at = bytes.find("a?b")) != std::string::npos;)
+    bytes[at + 1] = '\n';
+  put("t.npz", bytes);
+  expectContains(textOf(readNpz(file("t.npz"))), "the name 'a\\x0ab'");
 }
 
 TEST_F(NpzFiles, EqualTensorsGiveEqualBytes) {

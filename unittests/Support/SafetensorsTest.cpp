@@ -34,7 +34,7 @@ static TensorMap everyType() {
   }
   map.insert("scalar", HostTensor::scalar(3.5f));
   map.insert("empty", HostTensor(DType::F32, {0, 2}));
-  map.insert("quote\"back\\slash\n\xc3\xa9", HostTensor::scalar(int64_t(1)));
+  map.insert("quote\"back\\slash\xc3\xa9", HostTensor::scalar(int64_t(1)));
   return map;
 }
 
@@ -135,6 +135,8 @@ TEST_F(Safetensors, HeadersThatLie) {
                  "tensor '\xc3\xa9\xf0\x9f\x98\x80\xe2\x82\xac': its");
   expectContains(errorOf("{" + a + "} x", 8), "text follows the object");
   expectContains(errorOf("{\"" + std::string(100, 'x'), 8), "does not end");
+  expectContains(errorOf(R"({"a\nverdict":7})", 8),
+                 "the name 'a\\x0averdict' has control characters");
   EXPECT_EQ(errorOf("{}", 0), "");
 }
 
@@ -188,5 +190,8 @@ TEST_F(Safetensors, NamesThatTheFormatCannotHold) {
   TensorMap bytes;
   bytes.insert("a\xff", HostTensor::scalar(1.0f));
   expectContains(textOf(writeSafetensors(file("t"), bytes)), "not valid UTF-8");
+  TensorMap lines;
+  lines.insert("a\nb", HostTensor::scalar(1.0f));
+  expectContains(textOf(writeSafetensors(file("t"), lines)), "'a\\x0ab'");
   EXPECT_EQ(fileCount(), 0u);
 }

@@ -3,13 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // LLVM's parser of JSON calls itself for each bracket, so a file of brackets
-// alone would end the program; and of two members with one name it takes the
-// last without a word. Whoever reads a file looks here first. Time and memory
-// are linear in the text, but for a logarithm of an object's members.
+// alone would end the program; of two members with one name it takes the last
+// without a word; and control characters in names would forge lines of output
+// (PrintableText.h). Whoever reads a file looks here first. Time and memory are
+// linear in the text, but for a logarithm of an object's members.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_JSONTEXT_H
 #define CKOPT_BASE_JSONTEXT_H
+
+#include "ckopt/Base/PrintableText.h"
 
 #include <cstddef>
 #include <set>
@@ -19,8 +22,20 @@
 
 namespace ckopt {
 
+/// Returns whether a string goes on with one of ASCII's controls, raw or as an
+/// escape.
+inline bool isControlInJson(std::string_view text) {
+  if (text.size() < 2 || text[0] != '\\')
+    return !text.empty() && isControl(text[0]);
+  std::string_view code = text.substr(1, 5);
+  return std::string_view("bfnrt").find(code[0]) != std::string_view::npos ||
+         code.starts_with("u000") || code.starts_with("u001") ||
+         code == "u007f" || code == "u007F";
+}
+
 /// Returns why a text that may be JSON is not to be parsed: brackets more than
-/// 64 deep, or two members of an object with one name. Empty: nothing of that.
+/// 64 deep, two members of an object with one name, or a string with control
+/// characters. Empty: nothing of that.
 inline std::string whyNotParse(std::string_view text) {
   std::vector<std::set<std::string_view>> members; // of open brackets
   bool named = false; // the next string is a member's name
@@ -29,8 +44,12 @@ inline std::string whyNotParse(std::string_view text) {
     char c = text[i];
     if (c == '"') {
       size_t begin = ++i;
-      for (; i < text.size() && text[i] != '"'; ++i)
+      for (; i < text.size() && text[i] != '"'; ++i) {
+        if (isControlInJson(text.substr(i)))
+          return "a string has control characters: '" +
+                 printable(text.substr(begin, text.find('"', i) - begin)) + "'";
         i += text[i] == '\\';
+      }
       if (!named || i >= text.size())
         continue;
       std::string_view name = text.substr(begin, i - begin);

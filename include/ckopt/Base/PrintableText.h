@@ -4,7 +4,8 @@
 //
 // Problem: names of models and data hold any characters. Written raw, those
 // that control a terminal hide text, set its title, or forge lines. Method: the
-// places where text leaves for a person write such characters as \x1b.
+// places where text leaves for a person write such characters as \x1b, and
+// readers of files refuse names with line ends.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_PRINTABLETEXT_H
@@ -16,12 +17,14 @@
 
 namespace ckopt {
 
+inline bool isControl(char c) { return uint8_t(c) < 0x20 || c == 0x7f; }
+
 /// Returns how many bytes at the front of `text` control a terminal or the
 /// direction of what follows: ASCII's and Unicode's controls (the latter with
 /// two bytes), marks and overrides of direction (with three).
 inline size_t controlAt(std::string_view text) {
   auto at = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : 0; };
-  if (at(0) < 0x20 || at(0) == 0x7f)
+  if (!text.empty() && isControl(text[0]))
     return 1;
   if (at(0) == 0xc2 && at(1) >= 0x80 && at(1) < 0xa0)
     return 2;
@@ -49,6 +52,17 @@ inline std::string printable(std::string_view text, bool keepLines = false) {
     }
   }
   return result;
+}
+
+/// Returns why a name from a file is refused: text of several lines cannot tell
+/// a line end in a name from its own, so names that hold ASCII's controls do
+/// not enter. Empty: nothing is wrong.
+inline std::string faultOfName(std::string_view name) {
+  for (char c : name)
+    if (isControl(c))
+      return "the name '" + printable(name) +
+             "' has control characters: rename it";
+  return "";
 }
 
 } // namespace ckopt

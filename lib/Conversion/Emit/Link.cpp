@@ -10,6 +10,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
 using namespace ckopt;
@@ -74,6 +75,10 @@ llvm::Error ckopt::linkSharedLibrary(const StepObjects &objects,
     return error;
   llvm::SmallVector<llvm::StringRef> arguments = {
       *linker, "-shared", "--build-id=none", "-o", linked.path, main.path};
+  // Its threads would take longer to make than the work, where a limit allows
+  // any.
+  if (llvm::sys::path::filename(*linker).starts_with("ld.lld"))
+    arguments.push_back("--threads=1");
   if (!objects.kernels.empty()) {
     auto archive = archiveOf(objects.kernels);
     if (!archive)
@@ -83,8 +88,13 @@ llvm::Error ckopt::linkSharedLibrary(const StepObjects &objects,
     arguments.push_back(kernels.path);
   }
   std::string problem;
-  if (int code = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt, {},
-                                           0, 0, &problem))
+  int code = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt, {}, 0,
+                                       0, &problem);
+  // Negative: it could not be started, or a signal ended it.
+  if (code < 0)
+    return ioError("cannot link '" + path + "': '" + *linker +
+                   "' does not run here: " + problem);
+  if (code)
     return makeError(ExitInternal, "linking '" + path + "' failed with code " +
                                        llvm::Twine(code) + " " + problem);
   auto library = llvm::MemoryBuffer::getFile(linked.path);

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModelFile.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/InputBuffer.h"
 #include "llvm/Support/FileSystem.h"
@@ -39,6 +40,39 @@ static bool parseBytes(onnx::ModelProto &model, llvm::StringRef bytes) {
   return ok;
 }
 
+llvm::Error onnx_frontend::checkNames(llvm::StringRef path,
+                                      const google::protobuf::Message &from) {
+  using Field = google::protobuf::FieldDescriptor;
+  const auto &reader = *from.GetReflection();
+  std::vector<const Field *> fields;
+  reader.ListFields(from, &fields);
+  for (const Field *field : fields) {
+    bool isMessage = field->cpp_type() == Field::CPPTYPE_MESSAGE;
+    // Texts for people have lines, and numbers of any kind are bytes.
+    if (field->name() == "doc_string" || field->name() == "metadata_props" ||
+        (!isMessage && field->type() != Field::TYPE_STRING))
+      continue;
+    bool isList = field->is_repeated();
+    for (int i = 0, n = isList ? reader.FieldSize(from, field) : 1; i < n;
+         ++i) {
+      if (isMessage) {
+        if (llvm::Error error = checkNames(
+                path, isList ? reader.GetRepeatedMessage(from, field, i)
+                             : reader.GetMessage(from, field)))
+          return error;
+        continue;
+      }
+      std::string fault =
+          faultOfName(isList ? reader.GetRepeatedString(from, field, i)
+                             : reader.GetString(from, field));
+      if (!fault.empty())
+        return inputError("'" + path + "': " + field->full_name() + ": " +
+                          fault);
+    }
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::shared_ptr<llvm::MemoryBuffer>>
 onnx_frontend::mapModelFile(llvm::StringRef path) {
   auto buffer = readInput(path);
@@ -63,6 +97,8 @@ onnx_frontend::parseModel(llvm::StringRef path, llvm::StringRef bytes) {
     if (!model->has_graph() || !model->has_ir_version())
       return inputError("'" + path + "' is not an ONNX model: it has no " +
                         (model->has_graph() ? "IR version" : "graph"));
+    if (llvm::Error error = checkNames(path, *model))
+      return std::move(error);
     return model;
   } catch (const std::bad_alloc &) {
     return inputError("'" + path + "' does not fit into memory");

@@ -21,6 +21,9 @@ namespace ckopt::onnx_frontend {
 /// Maps the file; errors name it.
 llvm::Expected<std::shared_ptr<llvm::MemoryBuffer>>
 mapModelFile(llvm::StringRef path);
+/// Refuses names with control characters, in the message and all within it.
+llvm::Error checkNames(llvm::StringRef path,
+                       const google::protobuf::Message &from);
 /// Parses the file's bytes.
 llvm::Expected<std::shared_ptr<onnx::ModelProto>>
 parseModel(llvm::StringRef path, llvm::StringRef bytes);

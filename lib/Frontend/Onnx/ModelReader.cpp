@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ModelFile.h"
 #include "Subgraphs.h"
+#include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/StringSet.h"
 #include <new>
@@ -168,20 +169,24 @@ static std::vector<std::string> readPythonList(llvm::StringRef text) {
   return items;
 }
 
-/// Calls `take(key, value)` for each entry of `metadata_props`.
+/// Calls `take(key, value)` for each entry of `metadata_props`. Names in them
+/// get into messages, so only the trace of the source keeps its lines.
+static constexpr llvm::StringRef kStackTrace = "pkg.torch.onnx.stack_trace";
 template <typename Proto, typename Take>
 static void forEachMetadata(const Proto &from, int fieldNumber, Take take) {
   forEachUnknown(from, fieldNumber, [&](const std::string &bytes) {
     onnx::StringStringEntryProto entry;
     if (entry.ParseFromString(bytes))
-      take(entry.key(), entry.value());
+      take(printable(entry.key()),
+           printable(entry.value(), entry.key() == kStackTrace));
   });
 }
 
 static void readMetadata(const onnx::NodeProto &from, Node &node) {
   constexpr int metadataField = 9, overloadField = 8;
-  forEachUnknown(from, overloadField,
-                 [&](const std::string &text) { node.overload = text; });
+  forEachUnknown(from, overloadField, [&](const std::string &text) {
+    node.overload = printable(text);
+  });
   forEachMetadata(
       from, metadataField,
       [&](const std::string &key, const std::string &value) {
@@ -193,7 +198,7 @@ static void readMetadata(const onnx::NodeProto &from, Node &node) {
           node.fxNode = value;
         else if (key == "pkg.onnxscript.rewriter.rule_name")
           node.rewriteRule = value;
-        else if (key == "pkg.torch.onnx.stack_trace") {
+        else if (key == kStackTrace) {
           node.sourceTrace = value;
           node.sourceLine =
               llvm::StringRef(value).rtrim().rsplit('\n').second.trim().str();
@@ -328,8 +333,9 @@ llvm::Error Reader::readFunction(const onnx::FunctionProto &from) {
   for (const auto &import : from.opset_import())
     opsets[normalDomain(import.domain())] = import.version();
   constexpr int defaultsField = 11, overloadField = 13;
-  forEachUnknown(from, overloadField,
-                 [&](const std::string &text) { function.overload = text; });
+  forEachUnknown(from, overloadField, [&](const std::string &text) {
+    function.overload = printable(text);
+  });
   llvm::Error error = llvm::Error::success();
   Node owner; // for messages
   owner.name = owner.op = function.name;
@@ -338,6 +344,8 @@ llvm::Error Reader::readFunction(const onnx::FunctionProto &from) {
     if (error || !attribute->ParseFromString(bytes))
       return;
     keeper = attribute;
+    if ((error = checkNames(path, *attribute)))
+      return;
     auto read = readAttribute(*attribute, owner, opsets);
     keeper = proto;
     if (read)

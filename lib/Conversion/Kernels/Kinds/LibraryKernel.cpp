@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -13,6 +14,13 @@ using namespace ckopt::codegen;
 using runtime::ConvDesc;
 using runtime::MatMulDesc;
 using runtime::PrimitiveKind;
+
+/// Reports that no library computes `op` on this machine.
+static InFlightDiagnostic refuse(Operation *op, const Twine &why) {
+  InFlightDiagnostic error = op->emitError(why);
+  setExitCode(error, ExitUnsupported);
+  return error;
+}
 
 static RankedTensorType typeOf(Value v) {
   return cast<RankedTensorType>(v.getType());
@@ -370,7 +378,7 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
   }
   auto dtype = libraryType(op->getOperand(0));
   if (!dtype)
-    return op->emitError("element type has no library primitive: ")
+    return refuse(op, "element type has no library primitive: ")
            << op->getOperand(0).getType();
   code.primitive.dtype = *dtype;
   code.primitive.wideResult = libraryType(op->getResult(0)) != dtype;
@@ -378,7 +386,7 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
     code.primitive.precision = options.precision;
   std::string error = runtime::check(code.primitive);
   if (!error.empty())
-    return op->emitError("no library primitive: ") << error;
+    return refuse(op, "no library primitive: ") << error;
   return success();
 }
 
@@ -407,7 +415,7 @@ public:
     LibraryChoice choice =
         options.target->chooseLibrary(code.primitive, options);
     if (!choice.library)
-      return kernel.front().front().emitError("no library primitive: ")
+      return refuse(&kernel.front().front(), "no library primitive: ")
              << choice.reason;
     code.library = true;
     code.primitive.form = choice.form;

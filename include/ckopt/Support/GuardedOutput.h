@@ -1,0 +1,18 @@
+//===- GuardedOutput.h - standard output that cannot be written -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SUPPORT_GUARDEDOUTPUT_H
+#define CKOPT_SUPPORT_GUARDEDOUTPUT_H
+
+namespace ckopt {
+
+/// Prepares the standard streams as guardStreams() does, and lets the process
+/// end with exit code 74 and an error of `tool` where llvm::outs() could not be
+/// written. A tool calls it first; later calls do nothing.
+void guardOutput(const char *tool);
+
+} // namespace ckopt
+
+#endif // CKOPT_SUPPORT_GUARDEDOUTPUT_H
