@@ -170,7 +170,7 @@ Error NpzReader::readDirectoryEntry(uint64_t &at, uint64_t end) {
   if (!name.consume_back(".npy"))
     return Error::success(); // a folder, or a file that is not an array
   member.name = name.str();
-  if (std::string fault = faultOfName(name); !fault.empty())
+  if (std::string fault = faultOfName(member.name); !fault.empty())
     return inputError(path + ": " + fault);
   members.push_back(std::move(member));
   return Error::success();

@@ -169,16 +169,13 @@ static std::vector<std::string> readPythonList(llvm::StringRef text) {
   return items;
 }
 
-/// Calls `take(key, value)` for each entry of `metadata_props`. Names in them
-/// get into messages, so only the trace of the source keeps its lines.
-static constexpr llvm::StringRef kStackTrace = "pkg.torch.onnx.stack_trace";
+/// Calls `take(key, value)` for each entry of `metadata_props`.
 template <typename Proto, typename Take>
 static void forEachMetadata(const Proto &from, int fieldNumber, Take take) {
   forEachUnknown(from, fieldNumber, [&](const std::string &bytes) {
     onnx::StringStringEntryProto entry;
     if (entry.ParseFromString(bytes))
-      take(printable(entry.key()),
-           printable(entry.value(), entry.key() == kStackTrace));
+      take(entry.key(), entry.value());
   });
 }
 
@@ -190,15 +187,16 @@ static void readMetadata(const onnx::NodeProto &from, Node &node) {
   forEachMetadata(
       from, metadataField,
       [&](const std::string &key, const std::string &value) {
+        // Names in these values get into messages, which have lines.
         if (key == "pkg.torch.onnx.name_scopes")
-          node.scopes = readPythonList(value);
+          node.scopes = readPythonList(printable(value));
         else if (key == "pkg.torch.onnx.class_hierarchy")
-          node.classes = readPythonList(value);
+          node.classes = readPythonList(printable(value));
         else if (key == "pkg.torch.onnx.fx_node")
-          node.fxNode = value;
+          node.fxNode = printable(value);
         else if (key == "pkg.onnxscript.rewriter.rule_name")
-          node.rewriteRule = value;
-        else if (key == kStackTrace) {
+          node.rewriteRule = printable(value);
+        else if (key == "pkg.torch.onnx.stack_trace") {
           node.sourceTrace = value;
           node.sourceLine =
               llvm::StringRef(value).rtrim().rsplit('\n').second.trim().str();
@@ -398,7 +396,8 @@ llvm::Expected<Model> Reader::read() {
     forEachMetadata(value, valueMetadataField,
                     [&](const std::string &key, const std::string &from) {
                       if (key == "pkg.onnxscript.optimizer.folded_from")
-                        model.graph.metadata[key + " " + value.name()] = from;
+                        model.graph.metadata[key + " " + value.name()] =
+                            printable(from);
                     });
   for (const auto &function : proto->functions())
     if (llvm::Error error = readFunction(function))

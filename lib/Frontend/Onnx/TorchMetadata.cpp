@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TorchMetadata.h"
+#include "ckopt/Base/PrintableText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -35,13 +36,14 @@ TorchSignature::parametersOf(const FxCall &call) const {
   return result;
 }
 
-/// Returns the text after `key`, which ends in a quote, up to the next one.
+/// Returns the text after `key`, which ends in a quote, up to the next one, or
+/// to the end of the line: names get into messages, which have lines.
 static StringRef quotedAfter(StringRef text, StringRef key) {
   size_t at = text.find(key);
   if (at == StringRef::npos)
     return {};
   return text.substr(at + key.size()).take_until([](char c) {
-    return c == '\'';
+    return c == '\'' || isControl(c);
   });
 }
 
