@@ -13,6 +13,7 @@
 #include "ckopt/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ static void checkOutput(int code, void *tool) {
   std::error_code problem = llvm::outs().error();
   llvm::outs().clear_error();
   if (problem) {
-    reportError(
+    ckopt::reportError(
         ckopt::ioError("cannot write to standard output: " + problem.message()),
         static_cast<const char *>(tool), llvm::errs());
     std::fflush(nullptr);
