@@ -312,11 +312,13 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
            return usageError("--device-rates: the name of a device or a file "
                              "is needed");
          own.rates = text.str();
+         own.ratesFile = cudaRatesFile(text).str();
          return settleCudaRates(text, "").takeError();
-       }},
+       },
+       &own.ratesFile},
       {"cuda-emulation", "FILE",
-       "also write the kernels as CPU code, for tests without a GPU",
-       emulation},
+       "also write the kernels as CPU code, for tests without a GPU", emulation,
+       &own.emulation, /*isWritten=*/true},
   };
 }
 

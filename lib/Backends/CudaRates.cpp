@@ -158,6 +158,10 @@ splitRates(llvm::StringRef given) {
   return {gpu, gpu ? file : given};
 }
 
+llvm::StringRef ckopt::cudaRatesFile(llvm::StringRef given) {
+  return splitRates(given).second;
+}
+
 llvm::Expected<std::string> ckopt::settleCudaRates(llvm::StringRef given,
                                                    llvm::StringRef usual) {
   if (given.empty())

@@ -20,6 +20,9 @@ namespace ckopt {
 llvm::Expected<std::string> settleCudaRates(llvm::StringRef given,
                                             llvm::StringRef usual);
 
+/// Returns the file that NAME, FILE or NAME,FILE names; empty: none.
+llvm::StringRef cudaRatesFile(llvm::StringRef given);
+
 /// Returns the rates of the device, where products of f32 round their operands
 /// so; those of the file replace them.
 llvm::Expected<MachineRates> cudaRates(llvm::StringRef given,

@@ -93,10 +93,10 @@ void DriverFlags::addBudgetFlags() {
                    : flag::number<int>("pareto", o.paretoPoints, 2, 1000)(text);
       });
   add("curve", "FILE", Plan, "a picture of the curve of --pareto (.svg)",
-      flag::text("curve", o.curve));
+      flag::outputFile("curve", o.curve));
   add("graph-out", "FILE", Plan,
       "write the planning graph (ckopt-graph/1) for ckopt-plan",
-      flag::text("graph-out", o.graphOut));
+      flag::outputFile("graph-out", o.graphOut));
   add("chart", "[=WIDTH]", Plan, "memory over the step as text, before, after",
       [this](StringRef text) -> llvm::Error {
         o.chart = true;
@@ -119,7 +119,8 @@ void DriverFlags::addBudgetFlags() {
   add("cost-model", "MODEL", Stepping,
       "times of kernels: analytic (default) or profile=FILE, as bench "
       "--profile-out writes it",
-      flag::text("cost-model", o.costModel));
+      flag::reads(flag::text("cost-model", o.costModel), o.costModel,
+                  "profile="));
   readBy("");
 }
 
@@ -154,10 +155,10 @@ void DriverFlags::addPolicyFlags() {
       "modules, by name or class, that keep only their inputs (repeatable)",
       rules(step.remat.policy.checkpoint));
   add("plan", "FILE", one, "take the plan from a file of --plan-out",
-      flag::text("plan", o.plan));
+      flag::inputFile("plan", o.plan));
   add("plan-hint", "FILE", one,
       "start from a plan of --plan-out; the answer is never worse",
-      flag::text("plan-hint", o.planHint));
+      flag::inputFile("plan-hint", o.planHint));
   add("remat-compare", "HOW", Stepping,
       "what a policy costs against a plan without it: quick (default: with at "
       "most a quarter more work), on (as long as for the policy), off",
@@ -171,8 +172,8 @@ void DriverFlags::addPolicyFlags() {
   readBy("");
   unsigned command = one & ~Program;
   add("plan-out", "FILE", command, "write the plan; it may be edited",
-      flag::text("plan-out", o.planOut));
+      flag::outputFile("plan-out", o.planOut, "--plan-hint"));
   add("plan-report", "FILE", command,
       "each value that is kept or computed again, and why (JSON)",
-      flag::text("plan-report", o.planReport));
+      flag::outputFile("plan-report", o.planReport));
 }

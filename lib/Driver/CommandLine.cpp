@@ -19,6 +19,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <thread>
+#include <utility>
 
 using namespace ckopt;
 using llvm::StringRef;
@@ -255,7 +256,7 @@ llvm::Error DriverFlags::settle() {
   if (llvm::Error error = settleTarget())
     return error;
   if (!o.svg.empty())
-    (o.paretoPoints > 0 ? o.curve : o.timeline) = o.svg;
+    (o.paretoPoints > 0 ? o.curve : o.timeline) = std::exchange(o.svg, "");
   if (llvm::Error error = checkFlags(o))
     return error;
   auto isGiven = [&](StringRef flag) { return given.count(flag.str()) > 0; };
@@ -281,6 +282,20 @@ void ckopt::silence(DriverOptions &options) {
   options.train.progress = false;
   options.compile.phases.verbose = false;
   options.compile.messages = printErrorsAlone();
+}
+
+/// Lists the files that are named, and refuses results in place of one of them.
+static llvm::Error checkFiles(const FlagTable &table, unsigned command,
+                              DriverOptions &options) {
+  options.inputs = table.files(FileUse::Reads, command);
+  options.inputs.push_back({"the model", options.compile.model});
+  options.outputs = table.files(FileUse::Writes, command);
+  std::vector<NamedFile> &all = options.compile.outputs = options.outputs;
+  // Where a model of more than 2 GiB has its weights.
+  for (const NamedFile &output : options.outputs)
+    if (StringRef(output.path).ends_with(".onnx"))
+      all.push_back({output.flag, output.path + ".data"});
+  return checkDistinct(all, options.inputs);
 }
 
 bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
@@ -348,6 +363,8 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
                        " MODEL.onnx [flags]");
   if (!error)
     error = flags.settle();
+  if (!error)
+    error = checkFiles(flags.table, command, options);
   if (error) {
     code = reportError(std::move(error), "ckopt", llvm::errs());
     return false;

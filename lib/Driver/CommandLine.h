@@ -72,6 +72,7 @@ struct DriverOptions {
   double rankTimeout = 0;  ///< --rank-timeout: seconds; 0: none
   std::string ncclId;      ///< --nccl-id
   std::string cluster;     ///< --cluster of plan: ckopt-cluster/1
+  std::vector<NamedFile> inputs, outputs; ///< all, by the flags that name them
   bool quiet = false;
   bool listOps = false;
   bool summary = false; ///< import: prints counts instead of IR

@@ -272,6 +272,11 @@ llvm::Error Compilation::importModel() {
   if (!model)
     return explainShare(model.takeError());
   imported = std::move(*model);
+  std::vector<NamedFile> weightFiles;
+  for (const std::string &file : imported.externalFiles)
+    weightFiles.push_back({"the model's weights", file});
+  if (llvm::Error error = checkDistinct(opts.outputs, weightFiles))
+    return error;
   if (auto forward = module().lookupSymbol<func::FuncOp>("forward"))
     readLimits(forward);
   applyInit();

@@ -19,7 +19,7 @@ void DriverFlags::addDataFlags() {
   add("data", "FILE", data,
       "arrays of samples: .npz, .npy, a folder of .npy, a pattern "
       "('train-*.npz'), or - (.npy arrays one after another)",
-      flag::text("data", o.data.path));
+      flag::inputFile("data", o.data.path));
   add("data-cache", "FOLDER", data,
       "where compressed arrays of .npz files are unpacked to, once (default: "
       "memory)",
@@ -27,7 +27,7 @@ void DriverFlags::addDataFlags() {
   add("tokens", "FILE", data,
       "a text as numbers without a header: pieces of --sequence tokens are the "
       "array 'tokens', the tokens that follow 'next'",
-      flag::text("tokens", o.data.tokens));
+      flag::inputFile("tokens", o.data.tokens));
   add("token-type", "TYPE", data, "uint8, uint16 (default), int32 or uint32",
       [this](StringRef text) -> llvm::Error {
         auto type = llvm::StringSwitch<std::optional<DType>>(text)
@@ -47,7 +47,7 @@ void DriverFlags::addDataFlags() {
   add("images", "FOLDER", data,
       "PNG and JPEG files, a folder for each class; labels count the classes' "
       "names in sorted order",
-      flag::text("images", o.data.images));
+      flag::inputFile("images", o.data.images));
   add("resize", "N", data,
       "images: their shorter side before the middle is cut out (default: the "
       "smallest that holds what the model takes)",
@@ -69,7 +69,7 @@ void DriverFlags::addDataFlags() {
       });
   add("validation", "FILE", Train | Compare,
       "samples for evaluation alone, as --data, --tokens or --images",
-      flag::text("validation", o.validation));
+      flag::inputFile("validation", o.validation));
   add("validate-every", "N", Train,
       "evaluate after every N steps, too (default: at the end)",
       flag::number<int64_t>("validate-every", o.train.validateEvery, 1));
@@ -96,16 +96,16 @@ void DriverFlags::addDataFlags() {
   add("keep-best", "FILE", Train,
       "the state of the best evaluation: a checkpoint (.safetensors) or "
       "weights (.onnx)",
-      flag::text("keep-best", o.train.keepBest));
+      flag::outputFile("keep-best", o.train.keepBest, "--resume"));
   add("early-stop", "N", Train,
       "stop after N evaluations in a row that were not better",
       flag::number<int64_t>("early-stop", o.train.earlyStop, 1));
   add("log", "FILE", Train,
       "a line for each step: loss, rate, time, validation (.csv or .jsonl)",
-      flag::text("log", o.train.log));
+      flag::outputFile("log", o.train.log));
   add("html", "FILE", Train,
       "a page about the run: loss, evaluations, memory, plan, options",
-      flag::text("html", o.train.html));
+      flag::outputFile("html", o.train.html));
   add("targets", "ARRAY", data | Program,
       "array of targets (default y); of several losses OUTPUT=ARRAY,...",
       flag::text("targets", o.data.targets));
@@ -122,11 +122,11 @@ void DriverFlags::addRunFlags() {
       flag::number<double>("holdout", o.train.holdout, 0));
   add("checkpoint", "FILE", Train,
       "write a checkpoint (.safetensors) after each epoch",
-      flag::text("checkpoint", o.train.checkpoint));
+      flag::outputFile("checkpoint", o.train.checkpoint, "--resume"));
   add("checkpoint-every", "N", Train, "steps between checkpoints",
       flag::number<int64_t>("checkpoint-every", o.train.checkpointEvery, 1));
   add("resume", "FILE", Train, "go on from a checkpoint, with the same bits",
-      flag::text("resume", o.train.resume));
+      flag::inputFile("resume", o.train.resume));
   add("check-finite", "", Train | Compare | Bench | Program,
       "name the first op that makes a NaN or infinity",
       flag::turnOn(o.checkFinite));
@@ -149,7 +149,7 @@ void DriverFlags::addRunFlags() {
   add("cluster", "FILE", Plan,
       "with --parallel: predict time, exposed communication and messages of a "
       "step on the cluster that this file describes (docs/cluster.md)",
-      flag::text("cluster", o.cluster));
+      flag::inputFile("cluster", o.cluster));
   add("sync-batchnorm", "", Train | Plan | Compile | Program,
       "with --parallel: batch norms normalize by the statistics of the whole "
       "batch, not of each process's share",
@@ -175,21 +175,21 @@ void DriverFlags::addTimeFlags() {
       "time each kernel; print the table by time", flag::turnOn(o.profile));
   add("profile-out", "FILE", Bench,
       "time each kernel; write the times for --cost-model=profile=FILE",
-      flag::text("profile-out", o.profileOut));
+      flag::outputFile("profile-out", o.profileOut));
   add("calibrate", "FILE", Bench,
       "time each kernel; fit the machine's rates to the times and write them "
       "for --cost-model=profile=FILE, for this and other models",
-      flag::text("calibrate", o.calibrate));
+      flag::outputFile("calibrate", o.calibrate));
   add("collectives", "FILE", Bench,
       "no model: time sums, gathers and broadcasts between the ranks that "
       "mpirun starts, by size, and write the times for "
       "--cost-model=profile=FILE (docs/parallel.md)",
-      flag::text("collectives", o.collectives));
+      flag::outputFile("collectives", o.collectives));
   add("tune", "FILE", Bench,
       "time each product and pointwise convolution of the step alone in all "
       "forms that libraries have, and write a table of the fastest for "
       "--library-table=FILE",
-      flag::text("tune", o.tune));
+      flag::outputFile("tune", o.tune));
   add("warmup", "N", Bench, "steps before timing (default 2)",
       flag::number<int64_t>("warmup", o.warmup, 0));
 }

@@ -6,6 +6,7 @@
 #include "ckopt/Driver/Driver.h"
 #include "Commands.h"
 #include "Parallel.h"
+#include "RunChecks.h"
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
@@ -20,39 +21,15 @@
 
 using namespace ckopt;
 
-/// All files that a command writes, by the flags that name them.
-static std::vector<NamedFile> outputsOf(const DriverOptions &options) {
-  return {{"-o", options.output},
-          {"--ema-out", options.emaOutput},
-          {"--checkpoint", options.train.checkpoint},
-          {"--report", options.report},
-          {"--log", options.train.log},
-          {"--keep-best", options.train.keepBest},
-          {"--html", options.train.html},
-          {"--timeline", options.timeline},
-          {"--timeline", options.trace},
-          {"--curve", options.curve},
-          {"--graph-out", options.graphOut},
-          {"--plan-out", options.planOut},
-          {"--plan-report", options.planReport},
-          {"--profile-out", options.profileOut},
-          {"--calibrate", options.calibrate},
-          {"--collectives", options.collectives},
-          {"--tune", options.tune}};
-}
-
-/// Finds out before any work is done whether its results can be written, each
-/// to a file of its own.
-static llvm::Error checkOutputs(const DriverOptions &options,
-                                llvm::ArrayRef<NamedFile> outputs) {
-  if (llvm::Error error =
-          checkDistinct(outputs, {{"the model", options.compile.model}}))
+/// Finds out before any work is done whether its results can be written.
+static llvm::Error checkOutputs(const DriverOptions &options) {
+  if (llvm::Error error = checkRunFiles(options.train))
     return error;
   std::vector<std::string> paths;
   // An artifact for a device is a folder, which replaces an older one.
   bool folder = options.command == Command::Compile &&
                 options.target->traits.writesFolder;
-  for (const NamedFile &output : outputs)
+  for (const NamedFile &output : options.outputs)
     if (!folder || output.flag != "-o")
       paths.push_back(output.path);
     else if (!llvm::sys::fs::is_directory(output.path))
@@ -63,10 +40,9 @@ static llvm::Error checkOutputs(const DriverOptions &options,
 static llvm::Error dispatch(DriverOptions &options) {
   OutputLocks locks;
   if (isMainRank()) {
-    std::vector<NamedFile> outputs = outputsOf(options);
-    if (llvm::Error error = checkOutputs(options, outputs))
+    if (llvm::Error error = checkOutputs(options))
       return error;
-    if (llvm::Error error = locks.lock(outputs))
+    if (llvm::Error error = locks.lock(options.outputs))
       return error;
   }
   switch (options.command) {

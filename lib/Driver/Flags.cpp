@@ -140,7 +140,7 @@ void DriverFlags::addModelFlags() {
   readBy("");
   add("weights", "FILE", Models & ~(Import | Plan | Check),
       "initial weights (.safetensors), in place of the model's own",
-      flag::text("weights", o.weights));
+      flag::inputFile("weights", o.weights));
   add("seed", "N", Models & ~(Import | Check),
       "seed of initialization, sample order and dropout (default 0)",
       flag::number<uint64_t>("seed", o.seed, 0));
@@ -186,7 +186,7 @@ void DriverFlags::addCompilerFlags() {
   add("library-table", "FILE", all,
       "which library runs which product or convolution, and how: rules before "
       "the built-in ones, as bench --tune writes them (docs/library-table.md)",
-      flag::text("library-table", step.libraryTable));
+      flag::inputFile("library-table", step.libraryTable));
   add("kernel-cache", "FOLDER", all,
       "where compiled kernels are kept for later runs, or off (default: "
       "$CKOPT_CACHE_DIR, else ckopt/ in $XDG_CACHE_HOME or ~/.cache)",
@@ -247,7 +247,11 @@ void DriverFlags::addDeviceFlags() {
     settings.target = target;
     settings.options = own;
     for (TargetFlag &flag : target->ownFlags(*own)) {
-      add(flag.name, flag.value, all, flag.help, std::move(flag.store));
+      Flag::Store store = std::move(flag.store);
+      if (flag.file)
+        store = flag.isWritten ? flag::writes(std::move(store), *flag.file)
+                               : flag::reads(std::move(store), *flag.file);
+      add(flag.name, flag.value, all, flag.help, std::move(store));
       settings.flags.push_back(flag.name);
     }
   }
@@ -280,7 +284,7 @@ void DriverFlags::addDeviceFlags() {
   add("nccl-id", "FILE", running,
       "ranks on GPUs without mpirun: RANK and WORLD_SIZE number them, and they "
       "meet by this file",
-      flag::text("nccl-id", o.ncclId));
+      flag::outputFile("nccl-id", o.ncclId));
 }
 
 void DriverFlags::addToolFlags() {
@@ -289,18 +293,18 @@ void DriverFlags::addToolFlags() {
   add("o", "FILE", Models & ~(Bench | Inspect | Check | Program),
       "the result: a step (compile), trained weights (train, compare: .onnx or "
       ".safetensors), arrays (run, grad: .npz), IR (import, plan)",
-      flag::text("o", o.output));
+      flag::outputFile("o", o.output));
   add("report", "FILE", files, "everything that was printed, and more, as JSON",
-      flag::text("report", o.report));
+      flag::outputFile("report", o.report));
   add("timeline", "FILE", files,
       "memory over the step: a picture (.svg) or a trace for ui.perfetto.dev "
       "(.json); once each",
       flag::bySuffix("timeline", {{".svg", &o.timeline}, {".json", &o.trace}}));
   table.addOldFlag("trace", "FILE", files & ~Compare, "--timeline=FILE.json",
-                   flag::text("trace", o.trace));
+                   flag::outputFile("trace", o.trace));
   table.addOldFlag("svg", "FILE", Plan,
                    "--timeline=FILE.svg, and --curve=FILE with --pareto",
-                   flag::text("svg", o.svg));
+                   flag::outputFile("svg", o.svg));
   add("depth", "N", Bench | Inspect,
       "modules in the table of times and bytes by module: of how many levels "
       "(default 2; 0: no table)",

@@ -65,9 +65,10 @@ private:
     // Machines have files and devices elsewhere.
     bool elsewhere = value == "FILE" || value == "FOLDER" || value == "DIR" ||
                      value == "cuda:N";
-    auto noted = [this, name = name.str(), phase = phase,
+    Flag::Store named = store; // keeps the files that the flag names
+    named.keep = [this, name = name.str(), phase = phase,
                   value = elsewhere ? value.str() : "",
-                  store = std::move(store)](llvm::StringRef text) {
+                  store = std::move(store.keep)](llvm::StringRef text) {
       given.insert(name);
       std::string &written = o.compile.flags[name];
       written += flagText(name);
@@ -78,7 +79,7 @@ private:
             " --" + name + (text.empty() ? "" : "=" + text.str());
       return store(text);
     };
-    table.add(name, value, commands, help, std::move(noted));
+    table.add(name, value, commands, help, std::move(named));
   }
   /// Says that only this phase reads the flags that are added next; empty:
   /// later ones, too.

@@ -109,7 +109,7 @@ void DriverFlags::addOptimizerFlags() {
   readBy("");
   add("ema-out", "FILE", Train,
       "write the averaged weights (.onnx or .safetensors)",
-      flag::text("ema-out", o.emaOutput));
+      flag::outputFile("ema-out", o.emaOutput));
 }
 
 void DriverFlags::addScheduleFlags() {
@@ -122,18 +122,20 @@ void DriverFlags::addScheduleFlags() {
   add("lr-schedule", "KIND", Stepping,
       "constant (default), linear, cosine, step, multistep, exponential, "
       "onecycle, or file:PATH with a rate a line (docs/training.md)",
-      [this, &schedule](StringRef text) -> llvm::Error {
-        StringRef path = text;
-        bool isFile = path.consume_front("file:");
-        auto kind = parseScheduleKind(isFile ? "file" : text);
-        if (!kind)
-          return kind.takeError();
-        if (*kind == ScheduleKind::File && (path.empty() || !isFile))
-          return usageError("--lr-schedule=file:PATH needs the path");
-        rateFile = isFile ? path.str() : "";
-        schedule.kind = *kind;
-        return llvm::Error::success();
-      });
+      flag::reads(
+          [this, &schedule](StringRef text) -> llvm::Error {
+            StringRef path = text;
+            bool isFile = path.consume_front("file:");
+            auto kind = parseScheduleKind(isFile ? "file" : text);
+            if (!kind)
+              return kind.takeError();
+            if (*kind == ScheduleKind::File && (path.empty() || !isFile))
+              return usageError("--lr-schedule=file:PATH needs the path");
+            rateFile = isFile ? path.str() : "";
+            schedule.kind = *kind;
+            return llvm::Error::success();
+          },
+          rateFile));
   add("lr-unit", "UNIT", Stepping,
       "what a schedule counts: step (default) or epoch",
       [&schedule](StringRef text) -> llvm::Error {

@@ -14,9 +14,39 @@
 #include "ckopt/Support/Report.h"
 #include "ckopt/Support/TensorParts.h"
 
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+
 #include <cmath>
 
 using namespace ckopt;
+
+llvm::Error ckopt::checkRunFiles(const TrainOptions &options) {
+  namespace fs = llvm::sys::fs;
+  llvm::Error errors = llvm::Error::success();
+  auto refuse = [&](const char *flag, const std::string &path,
+                    const char *why) {
+    errors = joinErrors(std::move(errors), ioError("cannot write '" + path +
+                                                   "': " + flag + " " + why));
+  };
+  fs::file_status status;
+  for (auto [flag, path] : {std::pair("--checkpoint", &options.checkpoint),
+                            {"--keep-best", &options.keepBest}})
+    if (!path->empty() && !fs::status(*path, status) &&
+        !fs::is_regular_file(status) && !fs::is_directory(status))
+      refuse(flag, *path,
+             "replaces its file again and again, and this is a pipe or a "
+             "device; give the name of a file");
+  // A pipe without a name (/dev/stdout) has somebody at its other end.
+  llvm::SmallString<128> real;
+  if (!options.log.empty() && !fs::status(options.log, status) &&
+      status.type() == fs::file_type::fifo_file &&
+      !fs::real_path(options.log, real))
+    refuse("--log", options.log,
+           "does not write to a named pipe, which waits for a reader; give "
+           "the name of a file");
+  return errors;
+}
 
 /// Returns the index of the first element that is not finite, or -1.
 static int64_t firstNonFinite(const HostTensor &tensor) {

@@ -7,9 +7,14 @@
 #define CKOPT_LIB_DRIVER_RUNCHECKS_H
 
 #include "ckopt/Driver/Session.h"
+#include "ckopt/Driver/Training.h"
 #include "ckopt/Support/HostTensor.h"
 
 namespace ckopt {
+
+/// Refuses pipes and devices in place of checkpoints, which are replaced whole,
+/// and pipes in place of a log: opening one waits for a reader, maybe for ever.
+llvm::Error checkRunFiles(const TrainOptions &options);
 
 /// Returns an error (ExitNonFinite) that names the first tensor with a number
 /// that is not finite; `step` is the last one that ran.

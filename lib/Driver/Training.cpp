@@ -80,7 +80,7 @@ llvm::Error Trainer::checkCounts() const {
     return usageError("epochs and steps must not be negative");
   if (options.accumulate < 1)
     return usageError("an update needs at least one batch");
-  return llvm::Error::success();
+  return checkRunFiles(options);
 }
 
 void Trainer::warn(std::string text) const {

@@ -10,6 +10,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/Remat/Remat.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/OutputFiles.h"
 #include "ckopt/Support/Report.h"
 #include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
@@ -93,6 +94,14 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
       sink->clear();
       return success();
     }
+    llvm::StringRef costs = costModel;
+    (void)costs.consume_front("profile=");
+    if (llvm::Error error = checkDistinct(
+            {{"plan-out", planOut, "plan-hint"}, {"report", report}},
+            {{"plan", planFile},
+             {"plan-hint", planHint},
+             {"cost-model", costs.str()}}))
+      return emitError(UnknownLoc::get(context)) << describe(std::move(error));
     sink = createFileSink(planOut, report);
     llvm::Expected<RematOptions> parsed = parseRematOptions(stated());
     if (!parsed)

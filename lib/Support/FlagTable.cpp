@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/FlagTable.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Regex.h"
@@ -22,6 +23,8 @@ static std::string dashed(StringRef name) {
 
 void FlagTable::add(StringRef name, StringRef value, unsigned groups,
                     StringRef help, Flag::Store store) {
+  assert((value != "FILE" || store.use != FileUse::None) &&
+         "whether the file is read or written decides what it may replace");
   flags.push_back({name.str(), value.str(), groups, help.str(),
                    std::move(store), section, ""});
 }
@@ -143,6 +146,22 @@ llvm::Error FlagTable::store(llvm::ArrayRef<Setting> settings,
   return errors;
 }
 
+std::vector<NamedFile> FlagTable::files(FileUse use, unsigned groups) const {
+  std::vector<NamedFile> result;
+  llvm::SmallPtrSet<const std::string *, 32> seen; // old names share places
+  for (const Flag &flag : flags) {
+    if (!(flag.groups & groups) || flag.store.use != use)
+      continue;
+    for (const std::string *slot : flag.store.files) {
+      StringRef path = *slot;
+      if (path.consume_front(flag.store.prefix) && !path.empty() &&
+          seen.insert(slot).second)
+        result.push_back({dashed(flag.name), path.str(), flag.store.renews});
+    }
+  }
+  return result;
+}
+
 static void printEntry(llvm::raw_ostream &os, const Flag &flag) {
   std::string head = dashed(flag.name);
   if (StringRef(flag.value).starts_with("["))
@@ -219,6 +238,22 @@ bool flag::parseReal(StringRef text, double &value) {
          !text.getAsDouble(value);
 }
 
+Flag::Store flag::reads(Flag::Store store, const std::string &slot,
+                        StringRef prefix) {
+  store.use = FileUse::Reads;
+  store.files.push_back(&slot);
+  store.prefix = prefix.str();
+  return store;
+}
+
+Flag::Store flag::writes(Flag::Store store, const std::string &slot,
+                         StringRef renews) {
+  store.use = FileUse::Writes;
+  store.files.push_back(&slot);
+  store.renews = renews.str();
+  return store;
+}
+
 Flag::Store flag::text(StringRef name, std::string &slot) {
   return [name = name.str(), &slot](StringRef value) -> llvm::Error {
     if (value.empty())
@@ -262,7 +297,8 @@ Flag::Store flag::oneOf(StringRef name, std::string &slot,
 Flag::Store
 flag::bySuffix(StringRef name,
                std::vector<std::pair<std::string, std::string *>> slots) {
-  return [name = name.str(), slots](StringRef value) -> llvm::Error {
+  Flag::Store store = [name = name.str(),
+                       slots](StringRef value) -> llvm::Error {
     std::string suffixes;
     for (const auto &[suffix, slot] : slots) {
       if (value.ends_with(suffix)) {
@@ -274,4 +310,7 @@ flag::bySuffix(StringRef name,
     return usageError("--" + name + " must end in " + suffixes + ", got '" +
                       value + "'");
   };
+  for (const auto &[suffix, slot] : slots)
+    store = writes(std::move(store), *slot);
+  return store;
 }

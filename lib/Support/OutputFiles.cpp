@@ -7,7 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/OutputFiles.h"
+#include "ckopt/Base/ShardedFile.h"
+#include "ckopt/Support/ArrayFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/StoredTensors.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
@@ -15,6 +18,8 @@
 #include "llvm/Support/Signals.h"
 #include <cerrno>
 #include <fcntl.h>
+#include <map>
+#include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,34 +60,104 @@ static std::string targetOf(StringRef given) {
   return real.str().str();
 }
 
-Error checkDistinct(ArrayRef<NamedFile> outputs, ArrayRef<NamedFile> inputs) {
-  Error errors = Error::success();
-  StringMap<const NamedFile *> known;
-  auto same = [](const NamedFile &a, const NamedFile &b) {
-    sys::fs::UniqueID first, second;
-    return !sys::fs::getUniqueID(a.path, first) &&
-           !sys::fs::getUniqueID(b.path, second) && first == second;
-  };
-  for (const NamedFile &input : inputs)
-    for (const NamedFile &output : outputs)
-      if (!input.path.empty() && !targetOf(output.path).empty() &&
-          same(input, output))
-        errors = joinErrors(std::move(errors),
-                            usageError(output.flag + "=" + output.path +
-                                       " would replace " + input.flag + ", '" +
-                                       input.path +
-                                       "': give the result another name"));
+/// Calls `visit` for the files in a folder that data are read from: arrays in
+/// it, and, where there are none, images below.
+static void forEachOfFolder(StringRef folder,
+                            function_ref<void(StringRef)> visit) {
+  std::set<sys::fs::UniqueID> seen; // links may lead back
+  bool hasArrays = false;
+  std::vector<std::string> folders{folder.str()};
+  while (!folders.empty()) {
+    const std::string top = std::move(folders.back());
+    folders.pop_back();
+    std::error_code code;
+    for (sys::fs::directory_iterator it(top, code), end; it != end && !code;
+         it.increment(code)) {
+      const StringRef path = it->path(), ending = sys::path::extension(path);
+      sys::fs::file_status status;
+      const bool isArray = ending == ".npy";
+      hasArrays |= isArray && top == folder;
+      if (isArray || ending.equals_insensitive(".png") ||
+          ending.equals_insensitive(".jpg") ||
+          ending.equals_insensitive(".jpeg"))
+        visit(path);
+      else if (!sys::fs::status(path, status) &&
+               sys::fs::is_directory(status) &&
+               seen.insert(status.getUniqueID()).second)
+        folders.push_back(path.str());
+    }
+    if (hasArrays)
+      return;
+  }
+}
+
+/// Calls `visit` for all files that are read where an input is named.
+static void forEachRead(StringRef path, function_ref<void(StringRef)> visit) {
+  Expected<std::vector<std::string>> files =
+      listFiles(path == "-" ? "/dev/stdin" : path);
+  if (!files)
+    return consumeError(files.takeError()); // whoever reads it says so
+  for (const std::string &file : *files) {
+    visit(file);
+    if (sys::fs::is_directory(file))
+      forEachOfFolder(file, visit);
+    std::error_code code;
+    for (sys::fs::directory_iterator it(shardFolder(targetOfLink(file)), code),
+         end;
+         it != end && !code; it.increment(code))
+      if (saveOfShard(sys::path::filename(it->path())) >= 0)
+        visit(it->path());
+  }
+}
+
+/// Refuses outputs that are there already, and read.
+static Error checkKeepsInputs(ArrayRef<NamedFile> outputs,
+                              ArrayRef<NamedFile> inputs) {
+  std::map<sys::fs::UniqueID, std::vector<const NamedFile *>> existing;
   for (const NamedFile &output : outputs) {
-    const std::string target = targetOf(output.path);
+    sys::fs::UniqueID id;
+    if (!targetOf(output.path).empty() &&
+        !sys::fs::getUniqueID(output.path, id))
+      existing[id].push_back(&output);
+  }
+  Error errors = Error::success();
+  if (existing.empty())
+    return errors;
+  for (const NamedFile &input : inputs)
+    forEachRead(input.path, [&](StringRef file) {
+      sys::fs::UniqueID id;
+      auto found = existing.end();
+      if (!sys::fs::getUniqueID(file, id))
+        found = existing.find(id);
+      if (found == existing.end())
+        return;
+      for (const NamedFile *output : found->second)
+        if (output->renews.empty() || output->renews != input.flag)
+          errors = joinErrors(
+              std::move(errors),
+              usageError(output->flag + "=" + output->path + " would replace " +
+                         (file == input.path ? "" : "a file of ") + input.flag +
+                         ", '" + file + "': give the result another name"));
+    });
+  return errors;
+}
+
+Error checkDistinct(ArrayRef<NamedFile> outputs, ArrayRef<NamedFile> inputs) {
+  Error errors = checkKeepsInputs(outputs, inputs);
+  StringMap<const NamedFile *> known;
+  for (const NamedFile &output : outputs) {
+    const bool isStream = output.path == "-";
+    const std::string target = isStream ? "-" : targetOf(output.path);
     if (target.empty())
       continue;
     auto [place, isNew] = known.try_emplace(target, &output);
     if (!isNew)
-      errors =
-          joinErrors(std::move(errors),
-                     usageError(place->second->flag + " and " + output.flag +
-                                " both write '" + output.path +
-                                "': give each a name of its own"));
+      errors = joinErrors(
+          std::move(errors),
+          usageError(place->second->flag + " and " + output.flag +
+                     " both write " +
+                     (isStream ? "standard output" : "'" + output.path + "'") +
+                     ": give each a name of its own"));
   }
   return errors;
 }

@@ -139,11 +139,14 @@ void PlanFlags::addModes() {
             });
   table.add("check", "PLAN.json", any,
             "verify a plan (ckopt-plan/1) for the graph; nothing is planned",
-            [this](StringRef text) -> llvm::Error {
-              if (llvm::Error error = flag::text("check", line.check)(text))
-                return error;
-              return setMode(Mode::Check, "--check");
-            });
+            flag::reads(
+                [this, check = flag::text("check", line.check)](
+                    StringRef text) -> llvm::Error {
+                  if (llvm::Error error = check(text))
+                    return error;
+                  return setMode(Mode::Check, "--check");
+                },
+                line.check));
   table.add("pack-only", "FILE.csv", any,
             "give offsets to buffers (columns lower, upper, size); no graph",
             [this](StringRef text) -> llvm::Error {
@@ -169,7 +172,7 @@ void PlanFlags::addSearch() {
             flag::turnOn(line.options.pack));
   table.add("plan-hint", "PLAN.json", single,
             "start from this plan; the answer is never worse",
-            flag::text("plan-hint", line.hint));
+            flag::inputFile("plan-hint", line.hint));
   planner::addSearchFlags(table, line.options, planning, bit(Mode::PackOnly));
 }
 
@@ -179,10 +182,10 @@ void PlanFlags::addOutputs() {
       "o", "FILE", planning | bit(Mode::PackOnly),
       "write the plan (ckopt-plan/1), curve (ckopt-pareto/1) or CSV; '-': "
       "standard output",
-      flag::text("o", line.output));
+      flag::outputFile("o", line.output, "--plan-hint"));
   table.add("plan-report", "FILE", reporting,
             "what is kept, what is made again, and why (ckopt-report/1)",
-            flag::text("plan-report", line.report));
+            flag::outputFile("plan-report", line.report));
   table.addOldName("report", "plan-report", any);
   table.add("timeline", "FILE", reporting,
             "memory over the step: a picture (.svg) or a trace for "
@@ -190,12 +193,12 @@ void PlanFlags::addOutputs() {
             flag::bySuffix("timeline",
                            {{".svg", &line.svg}, {".json", &line.trace}}));
   table.add("curve", "FILE", bit(Mode::Pareto), "a picture of the curve (.svg)",
-            flag::text("curve", line.svg));
+            flag::outputFile("curve", line.svg));
   table.addOldFlag("trace", "FILE", reporting, "--timeline=FILE.json",
-                   flag::text("trace", line.trace));
+                   flag::outputFile("trace", line.trace));
   table.addOldFlag("svg", "FILE", planning | bit(Mode::Check),
                    "--timeline=FILE.svg, and --curve=FILE with --pareto",
-                   flag::text("svg", line.svg));
+                   flag::outputFile("svg", line.svg));
   table.add("chart", "[=WIDTH]", reporting | bit(Mode::Pareto),
             "memory as text, before and after (default where output is a "
             "terminal); 0: none",
@@ -266,6 +269,10 @@ llvm::Error PlanFlags::checkTogether() {
     return error;
   if (line.input.empty())
     return usageError("no graph given (see --help)");
+  line.inputs = table.files(FileUse::Reads, bit(line.mode));
+  line.inputs.push_back(
+      {line.mode == Mode::PackOnly ? "the buffers" : "the graph", line.input});
+  line.outputs = table.files(FileUse::Writes, bit(line.mode));
   return llvm::Error::success();
 }
 

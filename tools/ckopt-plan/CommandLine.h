@@ -8,6 +8,7 @@
 
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Support/ByteSize.h"
+#include "ckopt/Support/OutputFiles.h"
 
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/raw_ostream.h"
@@ -34,12 +35,13 @@ struct CommandLine {
   planner::Options options;
   MemoryBudget budget;
   int paretoPoints = 11;
-  int64_t capacity = 0;   ///< bytes; 0: none
-  std::string output;     ///< -o
-  std::string check;      ///< the plan to check
-  std::string hint;       ///< the plan to start from
-  std::string report;     ///< JSON
-  std::string trace, svg; ///< memory over the step; the curve
+  int64_t capacity = 0;                   ///< bytes; 0: none
+  std::vector<NamedFile> inputs, outputs; ///< by the flags that name them
+  std::string output;                     ///< -o
+  std::string check;                      ///< the plan to check
+  std::string hint;                       ///< the plan to start from
+  std::string report;                     ///< JSON
+  std::string trace, svg;                 ///< memory over the step; the curve
   /// Characters of the chart's width; 0: no chart; -2: the terminal's width;
   /// -1: the same, but only if the output is a terminal.
   int chartWidth = -1;

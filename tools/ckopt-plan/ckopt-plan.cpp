@@ -217,14 +217,10 @@ llvm::Expected<int> run(int argc, char **argv) {
   if (!line->quiet)
     for (const std::string &remark : line->remarks)
       llvm::errs() << "ckopt-plan: " << remark << "\n";
-  std::vector<NamedFile> outputs = {{"-o", line->output},
-                                    {"--report", line->report},
-                                    {"--timeline", line->trace},
-                                    {"--timeline", line->svg}};
-  if (llvm::Error error = checkDistinct(outputs, {{"the graph", line->input}}))
+  if (llvm::Error error = checkDistinct(line->outputs, line->inputs))
     return std::move(error);
   OutputLocks locks;
-  if (llvm::Error error = locks.lock(outputs))
+  if (llvm::Error error = locks.lock(line->outputs))
     return std::move(error);
   if (llvm::Error error =
           checkWritable({line->output, line->report, line->trace, line->svg}))

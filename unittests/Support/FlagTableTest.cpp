@@ -27,7 +27,7 @@ protected:
               flag::number<int64_t>("count", s.count, 1));
     table.add("seed", "N", 3, "a seed", flag::number<uint64_t>("seed", s.seed));
     table.add("quiet", "", 3, "say less", flag::turnOn(s.quiet));
-    table.add("o", "FILE", 3, "output", flag::text("o", s.file));
+    table.add("o", "FILE", 3, "output", flag::outputFile("o", s.file));
     table.add("kind", "NAME", 2, "a kind",
               flag::oneOf("kind", s.kind, {"a", "b"}));
     table.addOldName("number", "count", 2);

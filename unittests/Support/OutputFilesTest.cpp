@@ -34,7 +34,7 @@ TEST_F(OutputFiles, OneFileUnderTwoNamesIsAUsageError) {
   }
   EXPECT_EQ(check(x, file("d/x")), "");
   EXPECT_EQ(check("", ""), "");
-  EXPECT_EQ(check("-", "-"), "");
+  expectContains(check("-", "-"), "--a and --b both write standard output");
   EXPECT_EQ(check("/dev/null", "/dev/null"), "");
 }
 
@@ -49,6 +49,16 @@ TEST_F(OutputFiles, NoResultReplacesWhatIsRead) {
   EXPECT_EQ(
       textOf(checkDistinct({{"-o", file("n")}}, {{"the model", file("m")}})),
       "");
+}
+
+TEST_F(OutputFiles, AnOutputMayRenewTheInputThatItGoesOnFrom) {
+  put("c", "checkpoint");
+  auto check = [&](const char *input) {
+    return textOf(checkDistinct({{"--checkpoint", file("c"), "--resume"}},
+                                {{input, file("c")}}));
+  };
+  EXPECT_EQ(check("--resume"), "");
+  expectContains(check("--weights"), "would replace --weights");
 }
 
 TEST_F(OutputFiles, TwoProcessesDoNotWriteOneFile) {

@@ -35,6 +35,7 @@ struct CudaOptions final : TargetOptions {
   int32_t multiprocessors = 0; ///< sums are divided for so many; 0: by sm
   std::string contractions;    ///< ContractionVariant::parse
   std::string rates;           ///< a100, h100, h200, l4 or a file; "": by sm
+  std::string ratesFile;       ///< the file among them
   std::string emulation;       ///< write the kernels as CPU code, for tests
 };
 

@@ -12,6 +12,7 @@
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Remat/Figures.h"
+#include "ckopt/Support/OutputFiles.h"
 #include "ckopt/Support/Timeline.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -58,6 +59,8 @@ struct CompileOptions {
   /// All ranks plan it at the same time: rank 0 searches, they share its plan.
   bool together = false;
   GivenFlags flags; ///< ranks compare them
+  /// What is written later: never a file that the model's weights come from.
+  std::vector<NamedFile> outputs;
   LostParameters lost = LostParameters::Refuse;
   MessageHandler messages = printMessage;
   bool remarks = true; ///< tell what import and the loss took for what

@@ -13,6 +13,7 @@
 #define CKOPT_SUPPORT_FLAGTABLE_H
 
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/OutputFiles.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,8 +28,18 @@
 namespace ckopt {
 
 struct Flag {
-  /// Stores the value, or returns a usage error that names the flag.
-  using Store = std::function<llvm::Error(llvm::StringRef)>;
+  /// Stores the value, or returns a usage error that names the flag; knows
+  /// where it keeps the names of files.
+  struct Store {
+    template <typename F> Store(F keep) : keep(std::move(keep)) {}
+    llvm::Error operator()(llvm::StringRef text) const { return keep(text); }
+
+    std::function<llvm::Error(llvm::StringRef)> keep;
+    FileUse use = FileUse::None;
+    std::vector<const std::string *> files;
+    std::string prefix; ///< before the file's name; without it there is none
+    std::string renews; ///< the flag whose file a result may replace
+  };
 
   std::string name;  ///< without dashes
   std::string value; ///< "BYTES"; "[=N]" may be left out; empty: a switch
@@ -77,6 +88,9 @@ public:
                     Given *given = nullptr) const;
   /// Stores settings of a program. One usage error lists all mistakes.
   llvm::Error store(llvm::ArrayRef<Setting> settings, unsigned groups) const;
+
+  /// Returns the files that flags of these groups name, as stored now.
+  std::vector<NamedFile> files(FileUse use, unsigned groups) const;
 
   /// Prints one entry for each flag, by sections, in lines of 79 characters.
   void printHelp(llvm::raw_ostream &os, unsigned groups) const;
@@ -139,14 +153,30 @@ Flag::Store number(llvm::StringRef name, T &slot,
   };
 }
 
+/// Says that a flag names a file that is read: behind `prefix` in `slot`.
+Flag::Store reads(Flag::Store store, const std::string &slot,
+                  llvm::StringRef prefix = "");
+/// The same of one that is written. It may replace the file of the flag
+/// `renews`, which it then goes on from.
+Flag::Store writes(Flag::Store store, const std::string &slot,
+                   llvm::StringRef renews = "");
+
 /// Makes a function that stores any text that is not empty.
 Flag::Store text(llvm::StringRef name, std::string &slot);
+inline Flag::Store inputFile(llvm::StringRef name, std::string &slot) {
+  return reads(text(name, slot), slot);
+}
+inline Flag::Store outputFile(llvm::StringRef name, std::string &slot,
+                              llvm::StringRef renews = "") {
+  return writes(text(name, slot), slot, renews);
+}
 /// The same of regular expressions; refuses malformed ones.
 Flag::Store pattern(llvm::StringRef name, std::string &slot);
 Flag::Store turnOn(bool &slot);
 Flag::Store oneOf(llvm::StringRef name, std::string &slot,
                   std::vector<std::string> values);
-/// Makes a function that stores a file name by its suffix.
+/// Makes a function that stores the name of a file that is written, by its
+/// suffix.
 Flag::Store bySuffix(llvm::StringRef name,
                      std::vector<std::pair<std::string, std::string *>> slots);
 

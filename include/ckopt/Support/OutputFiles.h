@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: of two results with one name the second replaces the first, in
-// silence: two flags of a command, a flag and the model that is read, two
-// processes. Method: a command lists its outputs once. Names are compared by
-// the file that they lead to (links, "./x"), and each file is locked by a file
+// silence: two flags of a command, a flag and a file that is read, two
+// processes. Method: a command lists its files once, as its table of flags
+// knows them. Names are compared by the file that they lead to (links, "./x"),
+// and each output is locked by a file
 // ".NAME.lock" beside it, which the system unlocks whatever ends the process.
 //
 //===----------------------------------------------------------------------===//
@@ -19,13 +20,20 @@
 
 namespace ckopt {
 
+/// How a flag names files.
+enum class FileUse { None, Reads, Writes };
+
 struct NamedFile {
   std::string flag; ///< that names it: "--report", "the model"
   std::string path; ///< empty: it is not given
+  /// Of an output: the flag of an input whose place it may take.
+  std::string renews = "";
 };
 
-/// Refuses two outputs that are one file, and outputs that are an input. Names
-/// that are no files ("-", devices, pipes) are left out.
+/// Refuses two outputs that are one file, or both standard output ("-"), and
+/// outputs that are an input, or one of those that an input stands for: the
+/// files of a pattern or folder, the shares of a checkpoint. Devices and pipes
+/// are left out. Usage errors.
 llvm::Error checkDistinct(llvm::ArrayRef<NamedFile> outputs,
                           llvm::ArrayRef<NamedFile> inputs);
 

@@ -129,6 +129,8 @@ struct TargetOptions {
 struct TargetFlag {
   std::string name, value, help;
   std::function<llvm::Error(llvm::StringRef)> store;
+  const std::string *file = nullptr; ///< where the name of a file is kept
+  bool isWritten = false;            ///< that file; else it is read
 };
 
 /// What a step for a device is compiled for.

@@ -681,6 +681,7 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   addRemarks(*result);
   result->diagnosis = std::move(diagnosis);
   result->writeBack = std::move(writeBack);
+  result->externalFiles = model.externalFiles;
   return result;
 }
 

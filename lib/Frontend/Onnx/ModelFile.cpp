@@ -263,6 +263,18 @@ mapExternal(const onnx::TensorProto &tensor, llvm::StringRef modelPath,
       std::shared_ptr<llvm::MemoryBuffer>(std::move(*buffer)));
 }
 
+std::string onnx_frontend::externalFile(const onnx::TensorProto &tensor,
+                                        llvm::StringRef modelPath) {
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
+    for (const auto &entry : tensor.external_data())
+      if (entry.key() == "location") {
+        llvm::SmallString<128> full(llvm::sys::path::parent_path(modelPath));
+        llvm::sys::path::append(full, entry.value());
+        return full.str().str();
+      }
+  return "";
+}
+
 /// Copies the elements of a typed field.
 template <typename T, typename Field>
 static void copyField(HostTensor &to, const Field &field) {

@@ -34,6 +34,10 @@ parseModelFile(llvm::StringRef path);
 /// Returns ckopt's type for the TensorProto.DataType `type`.
 std::optional<DType> dtypeFromOnnx(int32_t type);
 int32_t dtypeToOnnx(DType type);
+/// Returns the name of the file beside the model that holds the tensor's
+/// numbers; empty: the model does.
+std::string externalFile(const onnx::TensorProto &tensor,
+                         llvm::StringRef modelPath);
 /// Reads the value of `tensor`; external data is looked for beside `modelPath`
 /// and never outside of its folder. `what` names the tensor in errors; `keeper`
 /// keeps `tensor` alive, so that its bytes need not be copied.

@@ -40,6 +40,8 @@ private:
   llvm::Expected<NodeAttribute> readAttribute(const onnx::AttributeProto &from,
                                               const Node &node,
                                               const OpsetTable &opsets);
+  llvm::Expected<HostTensor> readNumbers(const onnx::TensorProto &from,
+                                         const llvm::Twine &what);
   llvm::Error readTensorAttribute(const onnx::AttributeProto &from,
                                   const Node &node, NodeAttribute &to);
   llvm::Error readNode(const onnx::NodeProto &from, const OpsetTable &opsets,
@@ -75,6 +77,13 @@ forEachUnknown(const google::protobuf::Message &from, int number,
       visit(unknown.field(i).length_delimited());
 }
 
+llvm::Expected<HostTensor> Reader::readNumbers(const onnx::TensorProto &from,
+                                               const llvm::Twine &what) {
+  if (std::string file = externalFile(from, path); !file.empty())
+    model.externalFiles.insert(std::move(file));
+  return readTensor(from, path, what, keeper);
+}
+
 llvm::Error Reader::readTensorAttribute(const onnx::AttributeProto &from,
                                         const Node &node, NodeAttribute &to) {
   if (onnx::TensorProto::STRING == from.t().data_type()) {
@@ -82,10 +91,8 @@ llvm::Error Reader::readTensorAttribute(const onnx::AttributeProto &from,
     return llvm::Error::success();
   }
   to.kind = NodeAttribute::TensorValue;
-  auto tensor = readTensor(from.t(), path,
-                           "'" + path + "': " + node.describe() +
-                               ": attribute '" + from.name() + "'",
-                           keeper);
+  auto tensor = readNumbers(from.t(), "'" + path + "': " + node.describe() +
+                                          ": attribute '" + from.name() + "'");
   if (!tensor)
     return tensor.takeError();
   to.tensor = std::move(*tensor);
@@ -252,8 +259,7 @@ llvm::Error Reader::readInitializers(const onnx::GraphProto &from,
       return inputError("'" + path + "': initializer '" + name +
                         (name.empty() ? "' has no name" : "' is there twice"));
     auto tensor =
-        readTensor(initializer, path,
-                   "'" + path + "': initializer '" + name + "'", keeper);
+        readNumbers(initializer, "'" + path + "': initializer '" + name + "'");
     if (!tensor)
       return tensor.takeError();
     graph.initializers.push_back({name, std::move(*tensor)});

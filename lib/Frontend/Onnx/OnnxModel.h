@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,7 @@ struct Model {
   std::string producer;
   std::map<std::string, int64_t> opsets; ///< by domain; "" is ONNX's own
   Graph graph;
+  std::set<std::string> externalFiles; ///< that hold numbers of its tensors
 };
 
 /// Returns the name of the TensorProto.DataType `type`: "f16", "string",

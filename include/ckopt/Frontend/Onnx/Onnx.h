@@ -122,6 +122,8 @@ struct ImportedModel {
   ExportDiagnosis diagnosis;
   /// What writing trained weights into a copy of the file has to change.
   std::shared_ptr<const WriteBack> writeBack;
+  /// The files beside the model that its weights were read from.
+  std::set<std::string> externalFiles;
   /// The fixed batch size, 0 if no data input has dimensions.
   int64_t batch = 0;
   /// Set if the graph ends in a loss of its own: the result that carries
