@@ -12,6 +12,8 @@
 // RUN: ckopt-opt %s --remat="budget=min plan-out=%t.min.json" -o /dev/null
 // RUN: ckopt-opt %s --remat="budget=20KiB strategy=none plan-hint=%t.min.json" | FileCheck %s --check-prefix=HINT
 // RUN: not ckopt-opt %s --remat="plan=%t.min.json plan-hint=%t.min.json" 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not ckopt-opt %s --remat="plan=%t.min.json report=%t.min.json" 2>&1 | FileCheck %s --check-prefix=OVER
+// OVER: error: remat: report={{.*}}.min.json would replace plan, '{{.*}}.min.json'
 // RUN: not ckopt-opt %s --remat="plan-hint=%t.none" 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/"graph_hash":"/"graph_hash":"0/' %t.min.json > %t.other.json
 // RUN: not ckopt-opt %s --remat="plan-hint=%t.other.json" 2>&1 | FileCheck %s --check-prefix=OTHER
