@@ -384,6 +384,8 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     trained = _trained(whole, flags)
     norms, changed = look_at_forward(whole, call)
     _refuse_changes(changed, check)
+    if changed:  # which a warning has said
+        flags = {"allow_inference_export": True, **flags}
     settings = dict(flags, loss=loss_name, optimizer=optimizer, schedule=schedule, budget=budget)
     settings = {name: value for name, value in settings.items() if value is not None}
     folder = tempfile.TemporaryDirectory(prefix="ckopt-")

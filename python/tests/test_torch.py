@@ -513,9 +513,10 @@ def test_functions_with_a_backward_of_their_own_are_named():
         def __init__(self, round_):
             super().__init__()
             self.layer, self.round = nn.Linear(6, 6), round_
+            self.shift = nn.Parameter(torch.zeros(6))
 
         def forward(self, x):
-            return (self.round(self.layer(x)) - x).square().mean()
+            return (self.round(self.layer(x)) + self.shift - x).square().mean()
 
     x = torch.randn(4, 6)
     settings = dict(optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
@@ -576,12 +577,13 @@ def test_one_norm_in_eval_between_others():
             super().__init__()
             self.first, self.norm = nn.Conv2d(1, 4, 3), Active(4).eval()
             self.second, self.last = nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4)
-            self.register_buffer("mean", torch.randn(4))
-            self.register_buffer("variance", torch.rand(4) + 1)
+            self.register_buffer("center", torch.randn(4))
+            self.register_buffer("spread", torch.rand(4) + 1)
 
         def forward(self, x):
             x = self.last(self.second(self.norm(self.first(x))))
-            return nn.functional.batch_norm(x, self.mean, self.variance).square().mean() + x.mean()
+            x = nn.functional.batch_norm(x, self.center, self.spread).square() + x
+            return x.mean()
 
     torch.manual_seed(1)
     module = Mixed()
