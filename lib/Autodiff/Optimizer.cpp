@@ -175,7 +175,8 @@ LogicalResult OptimizerBuilder::collect() {
   if (parameters.empty())
     return function.emitError("optimizer: '")
            << function.getSymName()
-           << "' has no gradients; run autodiff before";
+           << "' has no gradients: its loss depends on no parameter that "
+              "is trained, or autodiff did not run";
   return success();
 }
 

@@ -23,7 +23,7 @@ func.func @step(%a: tensor<3xf32>, %ga: tensor<3xf32>)
   return %ga : tensor<3xf32>
 }
 
-// NOTHING: 'nothing' has no gradients; run autodiff before
+// NOTHING: 'nothing' has no gradients: its loss depends on no parameter that is trained, or autodiff did not run
 func.func @nothing(%a: tensor<3xf32>) -> tensor<3xf32> {
   return %a : tensor<3xf32>
 }
