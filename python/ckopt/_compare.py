@@ -21,7 +21,7 @@ import numpy
 import torch
 from torch.utils import _pytree as pytree
 
-from ._export import export, is_random, leave_out_dropouts, no_dropout, tensors_of
+from ._export import export, no_dropout, tensors_of, without_dropouts
 from ._step import compile as _compile
 from .errors import Error, UnsupportedError
 
@@ -331,13 +331,11 @@ class Comparison:
 
     def _reference(self, step):
         """The file of the step with gradients as results, dropout off."""
-        path = self._path
-        if is_random(path):
-            path = os.path.join(os.path.dirname(self._path), "quiet.onnx")
-            leave_out_dropouts(self._path, path)
-        if is_random(path):
-            # Dropout of channels is several nodes. The same module and examples are written
-            # again, with dropouts that do nothing.
+        quiet = os.path.join(os.path.dirname(self._path), "quiet.onnx")
+        path = without_dropouts(self._path, quiet)
+        if path is None:
+            # The same module and examples are written again, with dropouts that do nothing.
+            path = quiet
             export(copy_of(self._eager), self._call.arguments(self._call.tensors),
                    self._names[:len(self._call.tensors)], path)
         reference = _compile(path, optimizer="none", **self._settings)

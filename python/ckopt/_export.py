@@ -289,20 +289,22 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
     return {value.name for value in _reached(graph)}
 
 
-def is_random(path: str) -> bool:
-    """Whether a file draws random numbers: dropouts, or what dropout of channels is written as."""
+def without_dropouts(path: str, quiet: str) -> str | None:
+    """Returns a file that computes as this one without its dropouts, and draws nothing.
+
+    That is the file itself, or ``quiet``, which is written into the same folder. None: random
+    numbers are left, as where dropout of channels is several nodes.
+    """
     import onnx_ir
 
-    return any(node.op_type.startswith("Random") or
-               node.op_type in ("Dropout", "Bernoulli", "Multinomial")
-               for node in onnx_ir.load(path).graph.all_nodes())
-
-
-def leave_out_dropouts(path: str, quiet: str) -> None:
-    """Writes a file, into the same folder, without the dropouts whose mask nobody reads."""
-    import onnx_ir
+    def is_random() -> bool:
+        return any(node.op_type.startswith("Random") or
+                   node.op_type in ("Dropout", "Bernoulli", "Multinomial")
+                   for node in model.graph.all_nodes())
 
     model = onnx_ir.load(path)
+    if not is_random():
+        return path
     for node in list(model.graph.all_nodes()):
         kept, *masks = node.outputs
         if node.op_type != "Dropout" or kept.is_graph_output() or \
@@ -310,4 +312,7 @@ def leave_out_dropouts(path: str, quiet: str) -> None:
             continue
         onnx_ir.convenience.replace_all_uses_with(kept, node.inputs[0])
         node.graph.remove(node, safe=True)
+    if is_random():
+        return None
     onnx_ir.save(model, quiet)
+    return quiet
