@@ -39,11 +39,9 @@ void writeText(const std::string &path, const std::string &text) {
   std::ofstream(path) << text;
 }
 
-std::string textOf(const Plan &plan, int32_t kind) {
-  const char *text = nullptr;
-  EXPECT_EQ(ckopt_plan_get_text(plan.get(), kind, &text), CKOPT_OK);
-  std::string line = text ? text : "";
-  return line.substr(0, line.find('\n'));
+std::string lineOf(const Plan &plan, int32_t kind) {
+  std::string text = textOf(plan, kind);
+  return text.substr(0, text.find('\n'));
 }
 
 /// The flags, without dashes, that restrict a search to the scope.
@@ -94,7 +92,7 @@ int64_t expectTrue(const Plan &plan, const Graph &graph,
                                                    : 0));
   ScopeTruth truth(graph);
   EXPECT_LT(truth.leastCost(asked.scope, figures.bound_bytes - 1), 0);
-  truth.expectTrue(textOf(plan, CKOPT_PLAN_JSON), asked.scope);
+  truth.expectTrue(lineOf(plan, CKOPT_PLAN_JSON), asked.scope);
   return figures.bound_bytes;
 }
 
@@ -145,7 +143,7 @@ TEST(Fronts, GraphsInCAndInTheShell) {
         ScopeTruth(graph).expectTrue(readText(written), question.scope);
         return 0;
       }
-      EXPECT_EQ(textOf(plan, CKOPT_PLAN_JSON), readText(written));
+      EXPECT_EQ(lineOf(plan, CKOPT_PLAN_JSON), readText(written));
       return expectTrue(plan, graph, question);
     });
   }
@@ -190,7 +188,7 @@ TEST(Fronts, ModelsInCAndInTheShell) {
       ScopeTruth(*graph).expectTrue(readText(written), question.scope);
       return 0;
     }
-    EXPECT_EQ(textOf(plan, CKOPT_PLAN_JSON), readText(written));
+    EXPECT_EQ(lineOf(plan, CKOPT_PLAN_JSON), readText(written));
     return expectTrue(plan, *graph, question);
   });
   EXPECT_EQ(asked, 9);

@@ -46,6 +46,12 @@ inline Options makeOptions(const Settings &settings = {}) {
   return Options(options);
 }
 
+inline std::string textOf(const Plan &plan, int32_t kind) {
+  const char *text = nullptr;
+  EXPECT_EQ(ckopt_plan_get_text(plan.get(), kind, &text), CKOPT_OK);
+  return text ? text : "";
+}
+
 inline const char *digitsPath() {
   return CKOPT_TEST_DATA "/models/digits_cnn.onnx";
 }

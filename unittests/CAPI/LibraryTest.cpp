@@ -216,12 +216,6 @@ TEST(CApi, StructsOfOlderCallersAreFilledAsFarAsTheyGo) {
   EXPECT_EQ(longer.later, 7);
 }
 
-static std::string textOf(const Plan &plan, int32_t kind) {
-  const char *text = nullptr;
-  EXPECT_EQ(ckopt_plan_get_text(plan.get(), kind, &text), CKOPT_OK);
-  return text ? text : "";
-}
-
 /// Each text of a plan says what it is; the plan passes the checker.
 static void checkTexts(const Plan &plan, const char *report) {
   EXPECT_NE(textOf(plan, CKOPT_PLAN_REPORT).find(report), std::string::npos);

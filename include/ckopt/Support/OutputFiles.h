@@ -6,8 +6,8 @@
 // silence: two flags of a command, a flag and a file that is read, two
 // processes. Method: a command lists its files once, as its table of flags
 // knows them. Names are compared by the file that they lead to (links, "./x"),
-// and each output is locked by a file
-// ".NAME.lock" beside it, which the system unlocks whatever ends the process.
+// and each output is locked by a file ".NAME.lock" beside it, which the system
+// unlocks whatever ends the process.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_OUTPUTFILES_H

@@ -410,10 +410,7 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
     bool low = products == type ||
                (products == "auto" &&
                 (brain ? traits.bf16Products : traits.halfProducts));
-    SmallVector<func::FuncOp> functions;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isDeclaration() && !function->hasAttr(attrs::kKernel))
-        functions.push_back(function);
+    SmallVector<func::FuncOp> functions = findCallers(getOperation());
     Type half = brain ? Type(BFloat16Type::get(&getContext()))
                       : Type(Float16Type::get(&getContext()));
     MixedPrecisionRewriter rewriter(getOperation(), *codegen, half, low, keep);

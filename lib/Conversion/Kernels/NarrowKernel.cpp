@@ -17,6 +17,14 @@ static bool storesAnyWidth(Operation *op) {
       op);
 }
 
+SmallVector<func::FuncOp> codegen::findCallers(ModuleOp module) {
+  SmallVector<func::FuncOp> functions;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isDeclaration() && !function->hasAttr(attrs::kKernel))
+      functions.push_back(function);
+  return functions;
+}
+
 RankedTensorType codegen::retyped(Value value, Type element) {
   return cast<RankedTensorType>(value.getType()).clone(element);
 }

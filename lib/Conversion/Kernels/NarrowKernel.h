@@ -12,6 +12,7 @@
 #define CKOPT_LIB_CONVERSION_KERNELS_NARROWKERNEL_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 #include <string>
@@ -37,6 +38,9 @@ struct Narrowing {
     return text;
   }
 };
+
+/// Returns the functions that call kernels: those with a body that are none.
+llvm::SmallVector<mlir::func::FuncOp> findCallers(mlir::ModuleOp module);
 
 /// Returns the value's type with another element type.
 mlir::RankedTensorType retyped(mlir::Value value, mlir::Type element);

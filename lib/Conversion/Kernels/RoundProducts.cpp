@@ -328,10 +328,7 @@ struct RoundProducts : ckopt::impl::RoundProductsPassBase<RoundProducts> {
              << " round in their kernels";
     bool emulates = storage == "f32" ||
                     (storage == "auto" && !(*found)->traits.bf16Products);
-    SmallVector<func::FuncOp> functions;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isDeclaration() && !function->hasAttr(attrs::kKernel))
-        functions.push_back(function);
+    SmallVector<func::FuncOp> functions = findCallers(getOperation());
     ProductRounder rounder(getOperation(), *codegen, emulates);
     for (func::FuncOp function : functions)
       rounder.run(function);

@@ -350,6 +350,8 @@ void CallComparer::run() {
   llvm::MapVector<StringRef, Nodes> groups;
   size_t unnoted = 0;
   forEachNode(graph.nodes, [&](const Node &node) {
+    if (node.op == "Identity" && node.inputs.size() == 1)
+      copies[node.outputs[0]] = node.inputs[0];
     if (!node.fxName.empty() || !node.fxNode.empty())
       groups[node.fxNode.empty() ? node.fxName : node.fxNode].push_back(&node);
     else if (node.rewriteRule.empty() && !onlyMoves(node.op))
@@ -360,10 +362,6 @@ void CallComparer::run() {
   for (const auto &[key, nodes] : groups)
     calls.push_back(readFxCall(*nodes.front(), signature));
   findKnown();
-  forEachNode(graph.nodes, [&](const Node &node) {
-    if (node.op == "Identity" && node.inputs.size() == 1)
-      copies[node.outputs[0]] = node.inputs[0];
-  });
   for (const auto &[call, group] : llvm::zip_equal(calls, groups)) {
     compare(call, group.second);
     findLateReads(call, group.second);
