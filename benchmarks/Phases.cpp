@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Compiler/Phases.h"
 #include "Benchmarks.h"
-#include "ckopt/Backends/Backends.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
-#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Target/Targets.h"
 #include "mlir/IR/MLIRContext.h"
 #include <benchmark/benchmark.h>
 

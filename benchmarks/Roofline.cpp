@@ -22,7 +22,7 @@
 // what `bench` writes does not say. Complexity: some runs of every shape.
 //
 //===----------------------------------------------------------------------===//
-#include "../lib/Runtime/OpenMP.h"
+#include "../lib/Runtime/Cpu/OpenMP.h"
 
 #include <algorithm>
 #include <array>

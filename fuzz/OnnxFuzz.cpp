@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OnnxFuzz.h"
-#include "ckopt/Backends/Backends.h"
+#include "ckopt/Compiler/Phases.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
-#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Target/Targets.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 

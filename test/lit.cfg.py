@@ -110,7 +110,7 @@ config.substitutions.append(
     ("%mpirun", "mpirun --oversubscribe --bind-to none --mca btl_vader_single_copy_mechanism none")
 )
 
-# A CUDA driver for machines without a GPU: lib/CudaStandin/Machine.h says what
+# A CUDA driver for machines without a GPU: test/lib/CudaStandin/Machine.h says what
 # else its environment sets.
 standin = os.path.join(config.ckopt_binary_dir, "cuda-standin", "libcuda.so.1")
 config.substitutions.append(

@@ -2,10 +2,10 @@
 // Reads an ONNX model, makes a training step of it and plans it in a budget:
 //
 //   onnx-client model.onnx 0.8x
-#include "ckopt/Backends/Backends.h"
+#include "ckopt/Compiler/Phases.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
-#include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Remat/Figures.h"
+#include "ckopt/Target/Targets.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/raw_ostream.h"

@@ -9,10 +9,10 @@
 //
 // It prints what `ckopt train` would print, gives the same bits and refuses the
 // same things with the same exit codes.
-#include "ckopt/Driver/Step.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
-#include "ckopt/Training/Permutation.h"
+#include "ckopt/Train/Data/Permutation.h"
+#include "ckopt/Train/Step.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstring>

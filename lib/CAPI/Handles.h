@@ -11,11 +11,11 @@
 #define CKOPT_LIB_CAPI_HANDLES_H
 
 #include "ckopt-c/ckopt.h"
-#include "ckopt/Driver/Compile.h"
-#include "ckopt/Driver/Messages.h"
-#include "ckopt/Driver/Settings.h"
+#include "ckopt/Compiler/Compile.h"
+#include "ckopt/Settings/Settings.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/HostTensor.h"
+#include "ckopt/Support/Messages.h"
 
 #include <cstring>
 #include <exception>

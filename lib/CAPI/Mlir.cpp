@@ -6,7 +6,7 @@
 #include "ckopt-c/mlir.h"
 #include "Handles.h"
 
-#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Compiler/Phases.h"
 #include "mlir/IR/DialectRegistry.h"
 
 using namespace ckopt;

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Handles.h"
 
-#include "ckopt/Driver/Reports.h"
-#include "ckopt/Driver/Step.h"
+#include "ckopt/Compiler/Reports.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Report.h"
 #include "ckopt/Planner/Request.h"
@@ -14,6 +13,7 @@
 #include "ckopt/Remat/Remat.h"
 #include "ckopt/Remat/StoredPlan.h"
 #include "ckopt/Support/Report.h"
+#include "ckopt/Train/Step.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace ckopt;

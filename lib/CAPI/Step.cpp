@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "StepHandle.h"
 
-#include "ckopt/Driver/Ranks.h"
+#include "ckopt/Settings/JoinRanks.h"
 
 using namespace ckopt;
 using namespace ckopt::capi;

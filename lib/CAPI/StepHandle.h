@@ -12,7 +12,7 @@
 #define CKOPT_LIB_CAPI_STEPHANDLE_H
 
 #include "Handles.h"
-#include "ckopt/Driver/StepRun.h"
+#include "ckopt/Train/StepRun.h"
 
 #include <mutex>
 

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "StepHandle.h"
 
-#include "ckopt/Training/Permutation.h"
+#include "ckopt/Train/Data/Permutation.h"
 
 #include <algorithm>
 

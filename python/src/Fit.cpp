@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "Step.h"
 
-#include "ckopt/Training/Dataset.h"
-#include "ckopt/Training/ReadAhead.h"
+#include "ckopt/Train/Data/Dataset.h"
+#include "ckopt/Train/Data/ReadAhead.h"
 
 #include <cmath>
 #include <variant>

@@ -6,7 +6,7 @@
 #include "Bindings.h"
 
 #include "ckopt/Base/Version.h"
-#include "ckopt/Driver/Driver.h"
+#include "ckopt/Tool/Main.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
 

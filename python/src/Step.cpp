@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "Step.h"
 
-#include "ckopt/Driver/Ranks.h"
-#include "ckopt/Driver/Reports.h"
+#include "ckopt/Compiler/Reports.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Verifier.h"
+#include "ckopt/Settings/JoinRanks.h"
 #include "ckopt/Support/ByteSize.h"
-#include "ckopt/Training/Permutation.h"
+#include "ckopt/Train/Data/Permutation.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace ckopt;

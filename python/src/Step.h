@@ -8,8 +8,8 @@
 
 #include "Bindings.h"
 
-#include "ckopt/Driver/Settings.h"
-#include "ckopt/Driver/StepRun.h"
+#include "ckopt/Settings/Settings.h"
+#include "ckopt/Train/StepRun.h"
 
 #include <future>
 #include <memory>

@@ -7,7 +7,7 @@
 #define CKOPT_TEST_CONFORMANCE_CHECK_H
 
 #include "Corpus.h"
-#include "ckopt/Driver/Step.h"
+#include "ckopt/Train/Step.h"
 
 #include <set>
 

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Corpus.h"
-#include "ModelFile.h"
+#include "../../lib/Frontend/Onnx/Reader/ModelFile.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"

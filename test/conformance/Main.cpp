@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "Check.h"
 #include "ckopt/Base/Version.h"
-#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Compiler/Phases.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"

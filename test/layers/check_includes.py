@@ -24,45 +24,62 @@ import sys
 import tempfile
 
 COMMON = ["Base", "Support", "Interfaces", "Dialect", "Reference", "Analysis"]
-PASSES = ["Normalize", "Autodiff", "Layout", "Fuse", "MemoryPlan", "Remat", "Conversion"]
-EVERYTHING = COMMON + ["Target", "Backends"] + ["Training", "Planner", "Cluster", "Runtime", "Frontend",
-                                              "Pipelines"] + PASSES
+PASSES = ["Normalize", "Autodiff", "Distribute", "Losses", "Optimizers", "Layout", "Fuse", "MemoryPlan",
+          "Remat", "CodeGen", "Precision"]
+EVERYTHING = COMMON + PASSES + ["Target", "Target/Cpu", "Target/Cuda", "Train/Data", "Planner", "Cluster",
+                                "Runtime", "Ranks", "Frontend", "Compiler"]
 
-PLAIN = ["Base", "Support", "Training", "Planner", "Cluster", "Runtime", "CudaStandin"]
+PLAIN = ["Base", "Support", "Train/Data", "Planner", "Cluster", "Runtime", "Ranks"]
 
-# Layer: the layers that it may include besides itself, lowest layer first.
+# Layer: the layers that it may include besides itself, lowest layer first. A
+# layer is named by its folder under include/ckopt; under lib it has the same
+# one, or lib/Transforms/NAME. Of several folders that hold a file, the
+# innermost is its layer.
 LAYERS = {
     "Base": [],
     "Support": ["Base"],
-    "Training": ["Base", "Support"],
+    "Train/Data": ["Base", "Support"],
     "Planner": ["Base", "Support"],
     "Cluster": ["Base", "Support"],
     "Runtime": ["Base"],
-    "CudaStandin": ["Base", "Runtime"],
+    "Ranks": ["Base", "Support", "Runtime"],
     "Interfaces": ["Base", "Support"],
     "Dialect": ["Base", "Support", "Interfaces"],
     "Reference": ["Base", "Support", "Interfaces", "Dialect"],
     "Target": ["Base", "Support", "Runtime"],
     "Analysis": COMMON + ["Planner", "Runtime", "Target"],
     "Normalize": COMMON,
+    "MemoryPlan": COMMON + ["Planner"],
     "Autodiff": COMMON,
+    "Distribute": COMMON + ["Planner", "Target", "MemoryPlan", "Autodiff"],
+    "Losses": COMMON + ["Distribute"],
+    "Optimizers": COMMON + ["Autodiff", "Distribute"],
     "Layout": COMMON + ["Runtime"],
     "Fuse": COMMON + ["Runtime"],
-    "MemoryPlan": COMMON + ["Planner"],
-    "Remat": COMMON + ["Planner", "MemoryPlan", "Target"],
-    "Conversion": COMMON + ["Runtime", "Target"],
-    "Backends": COMMON + ["Runtime", "Target", "Conversion"],
+    "Remat": COMMON + ["Planner", "MemoryPlan", "Target", "Distribute"],
+    "CodeGen": COMMON + ["Runtime", "Target"],
+    "Precision": COMMON + ["Runtime", "Target", "CodeGen"],
+    "Target/Cpu": COMMON + ["Runtime", "Target", "CodeGen"],
+    "Target/Cuda": COMMON + ["Runtime", "Target", "CodeGen", "Target/Cpu"],
     "Frontend": COMMON,
-    "Pipelines": COMMON + ["Planner", "Runtime", "Target", "Backends"] + PASSES,
-    "Driver": EVERYTHING,
-    "CAPI": EVERYTHING + ["Driver"],
+    "Compiler": EVERYTHING,
+    "Train": EVERYTHING,
+    "Settings": EVERYTHING + ["Train"],
+    "CAPI": EVERYTHING + ["Train", "Settings"],
     "Plugin": EVERYTHING,
 }
+TRANSFORMS = PASSES[:-2] + ["Precision"]
+
+
+def folder_of(layer):
+    """The folder of a layer's sources, under lib."""
+    return "Transforms/" + layer if layer in TRANSFORMS else layer
+
 
 # What begins an include, and the layers that may not reach it.
 FOREIGN = {
     "mlir/": PLAIN,
-    "llvm/": ["Base", "Runtime", "CudaStandin"],
+    "llvm/": ["Base", "Runtime"],
     "mlir-c/": PLAIN,
     "onnx/": [layer for layer in LAYERS if layer != "Frontend"],
     "google/protobuf": [layer for layer in LAYERS if layer != "Frontend"],
@@ -124,20 +141,35 @@ def read_includes(path):
         return INCLUDE.findall(file.read())
 
 
+def innermost(path, folders):
+    """The layer whose folder (folders: layer -> folder) holds `path` most closely."""
+    held = [layer for layer, folder in folders.items() if path.startswith(folder + "/")]
+    return max(held, key=lambda layer: len(folders[layer]), default=None)
+
+
+IN_INCLUDE = {layer: layer for layer in LAYERS}
+IN_LIB = {layer: folder_of(layer) for layer in LAYERS}
+
+
 def layer_of(header, root, folder):
     """The layer of an include such as ckopt/Planner/Graph.h, or of a private
-    header such as ../Runtime/Session.h seen from `folder`; else None."""
+    header such as ../Runtime/Session.h seen from `folder`; None of what is not
+    ckopt's, the unknown folder's name where no layer has it."""
     if header.startswith("../"):
-        path = os.path.relpath(os.path.join(folder, header), root)
-        match = re.match(r"lib/([^/]+)/", path)
-    else:
-        match = re.match(r"ckopt/([^/]+)/", header)
-    return match.group(1) if match else None
+        path = os.path.relpath(os.path.join(folder, header), os.path.join(root, "lib"))
+        return None if path.startswith("..") else innermost(path, IN_LIB) or path
+    if not header.startswith("ckopt/"):
+        return None
+    path = header.removeprefix("ckopt/")
+    return innermost(path, IN_INCLUDE) or path.split("/")[0]
 
 
 def files_of(root, layer):
-    for base in ("include/ckopt", "lib"):
-        for folder, _, names in sorted(os.walk(os.path.join(root, base, layer))):
+    for base, folders in (("include/ckopt", IN_INCLUDE), ("lib", IN_LIB)):
+        top = os.path.join(root, base)
+        for folder, _, names in sorted(os.walk(os.path.join(top, folders[layer]))):
+            if innermost(os.path.relpath(folder, top) + "/", folders) != layer:
+                continue
             for name in sorted(names):
                 if name.endswith(SOURCES):
                     yield os.path.join(folder, name)
@@ -238,17 +270,19 @@ def check_table(root):
             return [f"lib/CMakeLists.txt: no list {variable}"]
         named += match.group(1).split()
     errors = []
-    if named != list(LAYERS):
+    folders = [folder_of(layer) for layer in LAYERS]
+    if named != folders:
         errors.append(
             "lib/CMakeLists.txt and test/layers/check_includes.py name other layers: "
-            f"{named} and {list(LAYERS)}"
+            f"{named} and {folders}"
         )
-    for folder in sorted(os.listdir(os.path.join(root, "lib"))):
-        if os.path.isdir(os.path.join(root, "lib", folder)) and folder not in LAYERS:
-            errors.append(f"lib/{folder}: no row in test/layers/check_includes.py")
+    for folder, _, names in sorted(os.walk(os.path.join(root, "lib"))):
+        path = os.path.relpath(folder, os.path.join(root, "lib"))
+        if any(name.endswith(SOURCES) for name in names) and not innermost(path + "/", IN_LIB):
+            errors.append(f"lib/{path}: no row in test/layers/check_includes.py")
     for layer, allowed in LAYERS.items():
         if next(files_of(root, layer), None) is None:
-            errors.append(f"layer {layer}: there is no source in lib/{layer}")
+            errors.append(f"layer {layer}: there is no source in lib/{folder_of(layer)}")
         order = list(LAYERS)
         for target in allowed:
             if order.index(target) > order.index(layer):
@@ -272,17 +306,17 @@ def self_test():
     """Each violation must be found, and a clean tree pass."""
     cmake = (
         f"set(CKOPT_PLAIN_LAYERS {' '.join(PLAIN)})\nset(CKOPT_COMPILER_LAYERS "
-        + " ".join(list(LAYERS)[len(PLAIN):])
+        + " ".join(folder_of(layer) for layer in list(LAYERS)[len(PLAIN):])
         + ")\n"
     )
     clean = {
-        **{f"lib/{layer}/empty.cpp": "" for layer in LAYERS},
+        **{f"lib/{folder_of(layer)}/empty.cpp": "" for layer in LAYERS},
         "lib/CMakeLists.txt": cmake,
         "include/ckopt/Base/B.h": "#include <vector>\n",
         "include/ckopt/Support/A.h": '#include "ckopt/Base/B.h"\n' '#include "llvm/ADT/ArrayRef.h"\n',
         "lib/Planner/Model/P.cpp": '#include "ckopt/Support/A.h"\n',
         "lib/Planner/Portfolio/S.cpp": '#include "Model/Problem.h"\n',
-        "lib/Remat/R.cpp": '#include "ckopt/Planner/P.h"\n#include "mlir/IR/Builders.h"\n',
+        "lib/Transforms/Remat/R.cpp": '#include "ckopt/Planner/P.h"\n#include "mlir/IR/Builders.h"\n',
     }
     bad = {
         "higher layer": {"lib/Dialect/D.cpp": '#include "ckopt/Autodiff/Passes.h"\n'},
@@ -302,9 +336,9 @@ def self_test():
             "lib/Runtime/r.cpp": '#include "ckopt/Base/B.h"\n',
         },
         "more than the standard library": {"lib/Base/b.cpp": "#include <zlib.h>\n"},
-        "protobuf": {"lib/Driver/d.cpp": "#include <onnx/onnx_pb.h>\n"},
+        "protobuf": {"lib/Compiler/d.cpp": "#include <onnx/onnx_pb.h>\n"},
         "private header": {"lib/Support/s.cpp": '#include "../Planner/P.h"\n'},
-        "unknown layer": {"lib/Driver/d.cpp": '#include "ckopt/Magic/M.h"\n'},
+        "unknown layer": {"lib/Compiler/d.cpp": '#include "ckopt/Magic/M.h"\n'},
         "folder without a row": {"lib/Magic/M.cpp": "\n"},
         "layer without a folder": {"lib/Reference/empty.cpp": None},
         "missing layer": {"lib/CMakeLists.txt": cmake.replace("Reference ", "")},

@@ -9,19 +9,23 @@
 #endif
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
-#include "ckopt/Backends/Backends.h"
 #include "ckopt/Base/Version.h"
-#include "ckopt/Conversion/BlockToPTX/Passes.h"
-#include "ckopt/Conversion/Kernels/Kernels.h"
-#include "ckopt/Conversion/Kernels/Passes.h"
+#include "ckopt/CodeGen/Kernels.h"
+#include "ckopt/CodeGen/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Distribute/Passes.h"
 #include "ckopt/Fuse/Passes.h"
 #include "ckopt/Layout/Passes.h"
+#include "ckopt/Losses/Passes.h"
 #include "ckopt/MemoryPlan/Passes.h"
 #include "ckopt/Normalize/Passes.h"
+#include "ckopt/Optimizers/Passes.h"
+#include "ckopt/Precision/Passes.h"
 #include "ckopt/Reference/Folding.h"
 #include "ckopt/Remat/Passes.h"
 #include "ckopt/Support/GuardedOutput.h"
+#include "ckopt/Target/Cuda/BlockToPTX/Passes.h"
+#include "ckopt/Target/Targets.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Async/IR/Async.h"
@@ -90,9 +94,13 @@ int main(int argc, char **argv) {
   ckopt::registerPrintPasses();
   ckopt::registerNormalizePasses();
   ckopt::registerAutodiffPasses();
+  ckopt::registerDistributePasses();
+  ckopt::registerLossesPasses();
+  ckopt::registerOptimizersPasses();
   ckopt::registerFusePasses();
   ckopt::registerBlockToPTXPasses();
   ckopt::registerKernelsPasses();
+  ckopt::registerPrecisionPasses();
   ckopt::registerLayoutPasses();
   ckopt::registerMemoryPlanPasses();
   ckopt::registerRematPasses();

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Version.h"
-#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Compiler/Phases.h"
 #include "ckopt/Support/GuardedOutput.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
 #include "llvm/Config/llvm-config.h"

@@ -10,7 +10,7 @@
 // microseconds, unless the user chose one.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Driver/Driver.h"
+#include "ckopt/Tool/Main.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/PrettyStackTrace.h"

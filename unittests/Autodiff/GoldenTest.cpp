@@ -11,6 +11,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
+#include "ckopt/Losses/Loss.h"
 #include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Reference/Folding.h"
 #include "ckopt/Reference/Interpreter.h"

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Losses/Loss.h"
 #include "GradientCheck.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Reference/Interpreter.h"

@@ -12,6 +12,7 @@
 #include "GradientCheck.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Optimizers/Optimizers.h"
 #include "ckopt/Reference/Interpreter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"

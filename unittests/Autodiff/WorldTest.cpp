@@ -9,6 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 #include "ckopt/Autodiff/Autodiff.h"
+#include "ckopt/Distribute/Distribute.h"
+#include "ckopt/Losses/Loss.h"
 #include "ckopt/Reference/Interpreter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"

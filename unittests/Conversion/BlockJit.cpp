@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BlockJit.h"
-#include "ckopt/Conversion/Kernels/Kernels.h"
+#include "ckopt/CodeGen/Kernels.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Parser/Parser.h"

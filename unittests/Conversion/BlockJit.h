@@ -6,7 +6,7 @@
 #ifndef CKOPT_UNITTESTS_CONVERSION_BLOCKJIT_H
 #define CKOPT_UNITTESTS_CONVERSION_BLOCKJIT_H
 
-#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
+#include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BlockJit.h"
-#include "ckopt/Conversion/BlockToPTX/Passes.h"
+#include "ckopt/Target/Cuda/BlockToPTX/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"

@@ -7,10 +7,10 @@
 // elements lie; in the interpreter, how many sectors of 32 bytes they touch.
 //
 //===----------------------------------------------------------------------===//
+#include "../../test/lib/CudaStandin/Ptx/Memory.h"
 #include "KernelJit.h"
-#include "Memory.h"
-#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
 
 #include <gtest/gtest.h>
 

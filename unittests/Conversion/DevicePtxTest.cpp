@@ -8,9 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
-#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
 

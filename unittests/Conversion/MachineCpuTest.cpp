@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Conversion/Emit/Emit.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/Cpu/Emit.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 

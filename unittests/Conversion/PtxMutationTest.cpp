@@ -7,10 +7,10 @@
 // text of their PTX: each loss that matters must be seen.
 //
 //===----------------------------------------------------------------------===//
+#include "../../test/lib/CudaStandin/Ptx/Memory.h"
 #include "KernelJit.h"
-#include "Memory.h"
-#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
 
 #include <gtest/gtest.h>
 

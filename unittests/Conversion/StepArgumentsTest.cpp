@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
-#include "ckopt/Backends/Backends.h"
-#include "ckopt/Conversion/StepToLLVM/StepToLLVM.h"
+#include "ckopt/Target/Cpu/StepToLLVM.h"
+#include "ckopt/Target/Targets.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"

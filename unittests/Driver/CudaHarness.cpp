@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaHarness.h"
-#include "ckopt/Backends/Backends.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/Targets.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 

@@ -3,15 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The whole way of `ckopt train --device=cuda:0`, without a GPU: the driver is
-// lib/CudaStandin, which runs each kernel as the CPU code that its block form
-// was lowered to, threads and blocks in either order.
+// test/lib/CudaStandin, which runs each kernel as the CPU code that its block
+// form was lowered to, threads and blocks in either order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
 #define CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
 
 #include "Harness.h"
-#include "ckopt/Backends/CudaCode.h"
+#include "ckopt/Target/Cuda/CudaCode.h"
 
 #include <map>
 

@@ -10,8 +10,8 @@
 // or, for sums of n elements that cancel, within 1e-6 * sqrt(n) of the largest
 // operand. Each operand and result ends at an inaccessible page, or less than
 // 64 bytes of a pattern before it; operands and patterns stay as they are. The
-// PTX of each runs in the interpreter of lib/CudaStandin/Ptx, to the bits of
-// the block form (products on tensor cores: within the same tolerance).
+// PTX of each runs in the interpreter of test/lib/CudaStandin/Ptx, to the bits
+// of the block form (products on tensor cores: within the same tolerance).
 //
 // The reduced networks (test/data/models/reduced) have few elements, chosen so
 // that what follows occurs, which is checked:
@@ -25,7 +25,7 @@
 #include "CudaKernels.h"
 #include "Harness.h"
 #include "KernelJit.h"
-#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Compiler/Phases.h"
 
 using namespace ckopt;
 using namespace ckopt::test;

@@ -4,8 +4,8 @@
 //
 // The golden networks, trained on the stand-in driver twice: by the CPU code of
 // their block form, and by their PTX, which the interpreter of
-// lib/CudaStandin/Ptx runs by NVIDIA's manual, independently of the code that
-// wrote it. The lowering to PTX (addresses, vectors, shuffles, barriers,
+// test/lib/CudaStandin/Ptx runs by NVIDIA's manual, independently of the code
+// that wrote it. The lowering to PTX (addresses, vectors, shuffles, barriers,
 // predicates, 32-bit arithmetic) must keep every bit; accesses out of bounds or
 // not aligned, races, undefined values and barriers that not all threads reach
 // end the step with an error.

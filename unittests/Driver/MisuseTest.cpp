@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
-#include "ckopt/Driver/StepRun.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Train/StepRun.h"
 
 #include <thread>
 

@@ -18,8 +18,8 @@
 #include "../Frontend/TestUtils.h"
 #include "Checks.h"
 #include "RandomProgram.h"
-#include "ckopt/Backends/Backends.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Target/Targets.h"
 
 using namespace ckopt;
 using namespace ckopt::test;

@@ -10,7 +10,7 @@
 #include "Harness.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
-#include "ckopt/Training/Permutation.h"
+#include "ckopt/Train/Data/Permutation.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <cmath>

@@ -9,12 +9,12 @@
 // generated in these tests.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Backends/Backends.h"
+#include "ckopt/Compiler/Phases.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
-#include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Reference/Interpreter.h"
+#include "ckopt/Target/Targets.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #ifndef CKOPT_UNITTESTS_PTX_PTXFIXTURE_H
 #define CKOPT_UNITTESTS_PTX_PTXFIXTURE_H
 
-#include "Memory.h"
+#include "../../test/lib/CudaStandin/Ptx/Memory.h"
 #include "gtest/gtest.h"
 
 #include <bit>

@@ -6,7 +6,7 @@
 // that this CPU has; attention takes the widest alone.
 //
 //===----------------------------------------------------------------------===//
-#include "AttentionRows.h"
+#include "../../lib/Runtime/Cpu/AttentionRows.h"
 #include "PrimitiveFixture.h"
 
 #include <cstring>

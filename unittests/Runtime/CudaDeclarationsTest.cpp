@@ -8,10 +8,10 @@
 // them: integers by size and sign, pointers as pointers.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Runtime/cuda/BlasLt.h"
-#include "../../lib/Runtime/cuda/Cudnn.h"
-#include "../../lib/Runtime/cuda/Driver.h"
-#include "../../lib/Runtime/cuda/Nccl.h"
+#include "../../lib/Runtime/Cuda/BlasLt.h"
+#include "../../lib/Runtime/Cuda/Cudnn.h"
+#include "../../lib/Runtime/Cuda/Driver.h"
+#include "../../lib/Runtime/Cuda/Nccl.h"
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -67,7 +67,7 @@ TEST(CudaDeclarations, FunctionsTakeWhatTheHeaderSays) {
   EXPECT_TRUE(                                                                 \
       (Alike<decltype(ours::Driver::member), decltype(&symbol)>::value))       \
       << #symbol;
-#include "../../lib/Runtime/cuda/DriverEntries.def"
+#include "../../lib/Runtime/Cuda/DriverEntries.def"
 #undef CKOPT_ENTRY
 }
 
@@ -137,7 +137,7 @@ TEST(CudaDeclarations, BlasLtIsTheHeaders) {
   EXPECT_TRUE(                                                                 \
       (Alike<decltype(ours::LtEntries::member), decltype(&symbol)>::value))    \
       << #symbol;
-#include "../../lib/Runtime/cuda/BlasLtEntries.def"
+#include "../../lib/Runtime/Cuda/BlasLtEntries.def"
 #undef CKOPT_ENTRY
   using Theirs = cublasLtMatmulHeuristicResult_t;
   EXPECT_EQ(sizeof(ours::LtAlgorithm), sizeof(cublasLtMatmulAlgo_t));
@@ -187,7 +187,7 @@ TEST(CudaDeclarations, CudnnIsTheHeaders) {
   EXPECT_TRUE(                                                                 \
       (Alike<decltype(ours::DnnEntries::member), decltype(&symbol)>::value))   \
       << #symbol;
-#include "../../lib/Runtime/cuda/CudnnEntries.def"
+#include "../../lib/Runtime/Cuda/CudnnEntries.def"
 #undef CKOPT_ENTRY
   expectResultIs<cudnnConvolutionFwdAlgoPerf_t>();
   expectResultIs<cudnnConvolutionBwdDataAlgoPerf_t>();
@@ -210,7 +210,7 @@ TEST(CudaDeclarations, NcclIsTheHeaders) {
   EXPECT_TRUE(                                                                 \
       (Alike<decltype(ours::NcclEntries::member), decltype(&symbol)>::value))  \
       << #symbol;
-#include "../../lib/Runtime/cuda/NcclEntries.def"
+#include "../../lib/Runtime/Cuda/NcclEntries.def"
 #undef CKOPT_ENTRY
   EXPECT_EQ(sizeof(ours::NcclId), sizeof(ncclUniqueId));
   EXPECT_EQ(int(ours::kNcclSuccess), int(ncclSuccess));

@@ -6,7 +6,7 @@
 // are refused and how failures are reported.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Runtime/cuda/LockFile.h"
+#include "../../lib/Runtime/Cuda/LockFile.h"
 #include "CudaLibraryFixture.h"
 
 using namespace ckopt::runtime;

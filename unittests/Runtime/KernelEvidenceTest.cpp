@@ -6,7 +6,7 @@
 // decide can be seen on every CPU.
 //
 //===----------------------------------------------------------------------===//
-#include "KernelEvidence.h"
+#include "../../lib/Runtime/Cpu/KernelEvidence.h"
 #include "PrimitiveFixture.h"
 
 #include <functional>

@@ -16,8 +16,8 @@
 // A kernel that ends the process ends a child, and counts as wrong.
 //
 //===----------------------------------------------------------------------===//
-#include "KernelEvidence.h"
-#include "OpenMP.h"
+#include "../../lib/Runtime/Cpu/KernelEvidence.h"
+#include "../../lib/Runtime/Cpu/OpenMP.h"
 #include "SweepCases.h"
 
 #include <ctime>

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Runtime/cuda/LockFile.h"
+#include "../../lib/Runtime/Cuda/LockFile.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "LogCheck.h"
+#include "../../test/lib/CudaStandin/LogCheck.h"
 #include "CudaLibraryFixture.h"
 
 using namespace ckopt::runtime;

@@ -9,7 +9,7 @@
 // of starts and waits.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Runtime/cuda/Nccl.h"
+#include "../../lib/Runtime/Cuda/Nccl.h"
 #include "CudaFixture.h"
 
 #include "ckopt/Runtime/DeviceCollectives.h"
@@ -38,12 +38,12 @@ struct TwoRanks {
     void *library = dlopen(CKOPT_STANDIN, RTLD_NOW | RTLD_LOCAL);
 #define CKOPT_ENTRY(member, symbol, parameters)                                \
   cu.member = reinterpret_cast<decltype(cu.member)>(dlsym(library, #symbol));
-#include "../../lib/Runtime/cuda/DriverEntries.def"
+#include "../../lib/Runtime/Cuda/DriverEntries.def"
 #undef CKOPT_ENTRY
 #define CKOPT_ENTRY(member, symbol, result, parameters)                        \
   nccl.member =                                                                \
       reinterpret_cast<decltype(nccl.member)>(dlsym(library, #symbol));
-#include "../../lib/Runtime/cuda/NcclEntries.def"
+#include "../../lib/Runtime/Cuda/NcclEntries.def"
 #undef CKOPT_ENTRY
     EXPECT_EQ(cu.init(0), 0);
     cuda::NcclId id;

@@ -6,7 +6,7 @@
 // rely: each kind of mistake is made here once, and must be logged.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Runtime/cuda/Driver.h"
+#include "../../lib/Runtime/Cuda/Driver.h"
 #include "CudaFixture.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ struct Play {
     void *library = dlopen(CKOPT_STANDIN, RTLD_NOW | RTLD_LOCAL);
 #define CKOPT_ENTRY(member, symbol, parameters)                                \
   cu.member = reinterpret_cast<decltype(cu.member)>(dlsym(library, #symbol));
-#include "../../lib/Runtime/cuda/DriverEntries.def"
+#include "../../lib/Runtime/Cuda/DriverEntries.def"
 #undef CKOPT_ENTRY
     EXPECT_EQ(cu.init(0), 0);
     EXPECT_EQ(cu.ctxCreate(&context, 0, 0), 0);

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "WorldThread.h"
+#include "../../lib/Runtime/Comm/WorldThread.h"
 
 #include <gtest/gtest.h>
 #include <xmmintrin.h>

@@ -6,10 +6,10 @@
 // loaded, are refused where the target is registered.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Backends/Backends.h"
-#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Compiler/Phases.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
+#include "ckopt/Target/Targets.h"
 
 #include "gtest/gtest.h"
 

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ScalarTarget.h"
-#include "ckopt/Backends/Backends.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/Targets.h"
 
 using namespace ckopt;
 using namespace ckopt::test;

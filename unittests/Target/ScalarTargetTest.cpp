@@ -9,12 +9,12 @@
 //===----------------------------------------------------------------------===//
 #include "ScalarTarget.h"
 #include "../Driver/Checks.h"
-#include "ckopt/Backends/Backends.h"
-#include "ckopt/Conversion/Kernels/Kernels.h"
-#include "ckopt/Driver/Driver.h"
+#include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "ckopt/Target/TargetRegistry.h"
+#include "ckopt/Target/Targets.h"
+#include "ckopt/Tool/Main.h"
 
 using namespace ckopt;
 using namespace ckopt::test;

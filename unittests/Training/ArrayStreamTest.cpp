@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Training/ArrayStream.h"
+#include "ckopt/Train/Data/ArrayStream.h"
 #include "TestFiles.h"
 #include "ckopt/Base/Npy.h"
 #include <cmath>

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Training/BatchSource.h"
+#include "ckopt/Train/Data/BatchSource.h"
 #include "TestFiles.h"
-#include "ckopt/Training/Dataset.h"
-#include "ckopt/Training/ReadAhead.h"
+#include "ckopt/Train/Data/Dataset.h"
+#include "ckopt/Train/Data/ReadAhead.h"
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Training/Checkpoint.h"
+#include "ckopt/Train/Data/Checkpoint.h"
 #include "TestFiles.h"
 #include <csignal>
 #include <limits>

@@ -6,10 +6,10 @@
 // with the libraries that read them, so that all their forms can be had.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Training/ImageResize.h"
+#include "../../lib/Train/Data/ImageResize.h"
 #include "TestFiles.h"
-#include "ckopt/Training/ImageFolder.h"
-#include "ckopt/Training/ReadAhead.h"
+#include "ckopt/Train/Data/ImageFolder.h"
+#include "ckopt/Train/Data/ReadAhead.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/CRC.h"
 #include <cmath>

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Training/Metrics.h"
+#include "ckopt/Train/Data/Metrics.h"
 #include "TestFiles.h"
 #include "ckopt/Support/Npz.h"
 #include <cmath>

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Training/Permutation.h"
+#include "ckopt/Train/Data/Permutation.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 

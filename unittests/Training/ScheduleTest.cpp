@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Training/Schedule.h"
+#include "ckopt/Train/Data/Schedule.h"
 #include "TestFiles.h"
 #include <cmath>
 

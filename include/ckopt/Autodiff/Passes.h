@@ -1,4 +1,4 @@
-//===- Passes.h - reverse-mode differentiation and optimizers ---*- C++ -*-===//
+//===- Passes.h - the pass autodiff -----------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,17 +13,8 @@
 namespace ckopt {
 
 #define GEN_PASS_DECL
-#include "ckopt/Autodiff/Passes.h.inc"
-
 #define GEN_PASS_REGISTRATION
 #include "ckopt/Autodiff/Passes.h.inc"
-
-/// The passes of these options.
-std::unique_ptr<mlir::Pass>
-createAttachLossPass(const autodiff::LossOptions &options,
-                     llvm::StringRef function = "forward");
-std::unique_ptr<mlir::Pass>
-createOptimizerPass(const autodiff::OptimizerOptions &options);
 
 } // namespace ckopt
 

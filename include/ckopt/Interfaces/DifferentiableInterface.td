@@ -13,7 +13,7 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let description = [{
     An op that says how a gradient flows back through it (reverse mode).
 
-    Rules are attached as external models (lib/Autodiff/*Rules.cpp), so that the
+    Rules are attached as external models (lib/Transforms/Autodiff/*Rules.cpp), so that the
     dialect does not depend on autodiff and other dialects can join. A rule
     builds new ops at the builder's insertion point; it may read the op's
     operands and results (which then become residuals that are kept or

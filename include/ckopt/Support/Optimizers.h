@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The table lists the optimizers, their hyperparameters, and PyTorch's
-// defaults. The formulas are in lib/Autodiff/Optimizers.cpp; flags, groups of
-// parameters, checkpoints and the pass `optimizer` read this table.
+// defaults. The formulas are in lib/Transforms/Optimizers/Optimizers.cpp;
+// flags, groups of parameters, checkpoints and the pass `optimizer` read this
+// table.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_OPTIMIZERS_H

@@ -173,7 +173,7 @@ struct EmitOptions {
 /// What a generated kernel's stages are.
 enum class StageForm {
   Ranges, ///< functions that do a range of the work, on vectors of lanes
-  Blocks, ///< launches of blocks of threads (lib/Conversion/BlockToPTX)
+  Blocks, ///< launches of blocks of threads (lib/Target/Cuda/BlockToPTX)
 };
 
 /// The most that one kernel may take; 0: any number.

@@ -6,7 +6,7 @@
 #ifndef CKOPT_LIB_FRONTEND_ONNX_BATCHSCALING_H
 #define CKOPT_LIB_FRONTEND_ONNX_BATCHSCALING_H
 
-#include "OnnxModel.h"
+#include "Reader/OnnxModel.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"

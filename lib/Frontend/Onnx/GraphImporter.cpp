@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
 #include "NodeImporter.h"
-#include "Subgraphs.h"
+#include "Reader/Subgraphs.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringExtras.h"
 

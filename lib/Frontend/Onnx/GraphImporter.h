@@ -7,7 +7,7 @@
 #define CKOPT_LIB_FRONTEND_ONNX_GRAPHIMPORTER_H
 
 #include "BatchScaling.h"
-#include "OnnxModel.h"
+#include "Reader/OnnxModel.h"
 #include "WeightRoles.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"

@@ -7,12 +7,12 @@
 // file has fixed, once at the file's own size and once at the wanted one.
 //
 //===----------------------------------------------------------------------===//
-#include "ExportAnalysis.h"
+#include "Export/ExportAnalysis.h"
 #include "GraphImporter.h"
 #include "NodeImporter.h"
-#include "TorchMetadata.h"
+#include "Reader/TorchMetadata.h"
+#include "Reader/WriteBack.h"
 #include "UnreadInputs.h"
-#include "WriteBack.h"
 #include "ckopt/Reference/Folding.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "TorchCalls.h"
+#include "Export/TorchCalls.h"
 #include "ckopt/Dialect/Ckopt/IR/Splat.h"
 #include "mlir/IR/Matchers.h"
 

@@ -6,7 +6,7 @@
 #ifndef CKOPT_LIB_FRONTEND_ONNX_UNREADINPUTS_H
 #define CKOPT_LIB_FRONTEND_ONNX_UNREADINPUTS_H
 
-#include "OnnxModel.h"
+#include "Reader/OnnxModel.h"
 
 namespace ckopt::onnx_frontend {
 

@@ -37,7 +37,7 @@ struct View {
   bool swapped;
 };
 
-struct Uses {
+struct WeightUses {
   unsigned bits = 0;
   int64_t fanIn = 0, fanOut = 0;
 };
@@ -47,7 +47,7 @@ public:
   RoleFinder(const Graph &graph, llvm::ArrayRef<WeightSource> weights)
       : graph(graph), weights(weights), uses(weights.size()) {}
   void run();
-  const Uses &usesOf(size_t weight) const { return uses[weight]; }
+  const WeightUses &usesOf(size_t weight) const { return uses[weight]; }
 
 private:
   void visit(const Node &node);
@@ -58,7 +58,7 @@ private:
 
   const Graph &graph;
   llvm::ArrayRef<WeightSource> weights;
-  std::vector<Uses> uses;
+  std::vector<WeightUses> uses;
   llvm::StringMap<llvm::SmallVector<View, 1>> views;
 };
 } // namespace
@@ -122,7 +122,7 @@ unsigned RoleFinder::useOf(const Node &node, size_t operand,
 /// counts.
 void RoleFinder::noteFan(const Node &node, size_t operand, const View &view) {
   const auto &shape = weights[view.weight].shape;
-  Uses &use = uses[view.weight];
+  WeightUses &use = uses[view.weight];
   if (use.fanIn || shape.size() < 2)
     return;
   int64_t window = 1;
@@ -234,7 +234,7 @@ llvm::StringMap<WeightRole> onnx_frontend::findWeightRoles(
   finder.run();
   llvm::StringMap<WeightRole> roles;
   for (auto [i, weight] : llvm::enumerate(weights)) {
-    const Uses &uses = finder.usesOf(i);
+    const WeightUses &uses = finder.usesOf(i);
     WeightRole role;
     role.dtype = weight.dtype;
     role.shape = weight.shape;

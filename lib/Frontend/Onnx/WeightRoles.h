@@ -6,7 +6,7 @@
 #ifndef CKOPT_LIB_FRONTEND_ONNX_WEIGHTROLES_H
 #define CKOPT_LIB_FRONTEND_ONNX_WEIGHTROLES_H
 
-#include "OnnxModel.h"
+#include "Reader/OnnxModel.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"

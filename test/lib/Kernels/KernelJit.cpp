@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
-#include "ckopt/Backends/Backends.h"
-#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
-#include "ckopt/Conversion/Kernels/Optimize.h"
+#include "ckopt/CodeGen/Optimize.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Reference/Interpreter.h"
+#include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
+#include "ckopt/Target/Targets.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"

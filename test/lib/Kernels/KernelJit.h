@@ -9,14 +9,14 @@
 // sharing bytes; no write to operands or outside of results. The same kernel in
 // block form, lowered to loops, must meet the same checks with threads and
 // blocks ascending and descending, and where it only computes or moves elements
-// give the CPU's bits. Its PTX, in the interpreter of lib/CudaStandin/Ptx, must
-// give the bits of the loops.
+// give the CPU's bits. Its PTX, in the interpreter of test/lib/CudaStandin/Ptx,
+// must give the bits of the loops.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TEST_LIB_KERNELS_KERNELJIT_H
 #define CKOPT_TEST_LIB_KERNELS_KERNELJIT_H
 
-#include "ckopt/Conversion/Kernels/Kernels.h"
+#include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Reference/Tensor.h"
 #include <functional>
 #include <memory>

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "../CudaStandin/Ptx/Memory.h"
 #include "KernelJit.h"
-#include "Memory.h"
-#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
 
 using namespace mlir;
 using namespace ckopt;

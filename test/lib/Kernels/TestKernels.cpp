@@ -29,11 +29,11 @@
 //===----------------------------------------------------------------------===//
 #include "TestKernels.h"
 #include "KernelJit.h"
-#include "ckopt/Backends/Backends.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 #include "ckopt/Interfaces/KernelInterface.h"
 #include "ckopt/Reference/Interpreter.h"
+#include "ckopt/Target/Targets.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/Support/PrettyStackTrace.h"

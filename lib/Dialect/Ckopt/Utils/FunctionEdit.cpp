@@ -11,6 +11,17 @@
 using namespace mlir;
 using namespace ckopt;
 
+func::FuncOp ckopt::findFunction(ModuleOp module, StringRef name) {
+  if (auto function = module.lookupSymbol<func::FuncOp>(name))
+    return function;
+  std::string names;
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    names += (names.empty() ? "@" : ", @") + function.getSymName().str();
+  module.emitError("no function '")
+      << name << "'; the module has " << (names.empty() ? "none" : names);
+  return {};
+}
+
 std::string ckopt::argumentName(func::FuncOp function, unsigned index) {
   if (auto name = function.getArgAttrOfType<StringAttr>(index, attrs::kName))
     return name.str();

@@ -7,10 +7,14 @@
 #define CKOPT_DIALECT_CKOPT_UTILS_FUNCTIONEDIT_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include <string>
 
 namespace ckopt {
 
+/// Returns the function of that name, or null with an error that lists the
+/// functions of the module.
+mlir::func::FuncOp findFunction(mlir::ModuleOp module, llvm::StringRef name);
 /// The argument's `ckopt.name`, or "arg<index>".
 std::string argumentName(mlir::func::FuncOp function, unsigned index);
 /// The result's `ckopt.name`, or "result<index>".

@@ -1,0 +1,120 @@
+//===- Kernels.h - code for kernels -----------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Turns the body of one kernel (a private function of ckopt ops on tensors,
+// attribute `ckopt.kernel`) into functions of the kernel ABI
+//
+//   void k(void *const *args, const int64_t *scalars,
+//          int64_t begin, int64_t end, void *scratch)
+//
+// `args` are the operands, then the results. Stages of one kernel run one
+// after another over the same args and scratch, each over its own trip count:
+// [0, trip) cut anywhere at multiples of `grain` gives the same bits.
+//
+// For targets whose stages are launches (StageForm::Blocks) the same bodies are
+// in block form: one function for each stage, with separate parameters,
+// scf.forall over blocks around scf.foralls over threads (see
+// docs/code-generation.md).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_CODEGEN_KERNELS_H
+#define CKOPT_CODEGEN_KERNELS_H
+
+#include "ckopt/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/SmallVector.h"
+#include <string>
+#include <utility>
+
+namespace ckopt {
+
+/// One parallel loop: ckrt_parallel_for(symbol, args, scalars, trip, grain,
+/// scratch), or a launch of `trip` blocks.
+struct KernelStage {
+  std::string symbol;
+  int64_t trip = 0;
+  int64_t grain = 1;
+  /// Threads of a launch's block; 0 for a function of ranges.
+  int64_t block = 0;
+  /// Of a launch: why it accesses single elements; empty if it accesses 16
+  /// bytes at once where shapes allow.
+  std::string scalarReason;
+};
+
+/// How the blocks of a contraction share it, for costs.
+struct ContractionShape {
+  double products = 0;  ///< multiplications that the result needs
+  double computed = 0;  ///< those of all tiles, elements beyond the edges too
+  double tileBytes = 0; ///< that all blocks load, mostly from a cache
+  int64_t blocks = 0;   ///< of the first launch; 0: no such shape
+  int64_t resident = 1; ///< blocks that share a multiprocessor
+  double share = 1;     ///< of the rate that blocks with tiles of 128 reach
+};
+
+/// How a call of the kernel runs.
+struct KernelCode {
+  /// A library kernel: ckrt_execute of `primitive` on `primitiveArgs`. If it
+  /// has stages all the same, they do the same where the library refuses.
+  /// Otherwise the stages, in order.
+  bool library = false;
+  runtime::PrimitiveDesc primitive;
+  /// For library kernels: the primitive's i-th argument is the call's argument
+  /// number primitiveArgs[i] (operands, then results).
+  llvm::SmallVector<unsigned> primitiveArgs;
+  llvm::SmallVector<KernelStage> stages;
+  /// Bytes at `scratch` (64-byte aligned), which are part of the call's planned
+  /// workspace.
+  int64_t workspaceBytes = 0;
+  /// What the stages of a library kernel take of it.
+  int64_t ownScratchBytes = 0;
+  llvm::SmallVector<ContractionShape, 1> shapes; ///< run one after another
+  /// That all threads of the first launch load before they use one; 0: enough.
+  int64_t bytesInFlight = 0;
+  /// (operand, result) pairs that may share all their bytes.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> reuse;
+};
+
+/// Decides how the kernel will run. Makes no code; deterministic; cheap. Fails
+/// with a diagnostic on the op that cannot be lowered.
+llvm::FailureOr<KernelCode> planKernel(mlir::func::FuncOp kernel,
+                                       const CodegenOptions &options);
+
+/// Adds the stage functions of a generated kernel to `into`, as func.func of
+/// llvm pointers, with the symbols of planKernel's result; adds nothing for
+/// library kernels. Dialects used: func, scf, arith, math, vector, llvm.
+/// `kernel` may be in `into` as well, and is not changed: symbols of stages are
+/// "<kernel>.s<n>", of launches "<kernel>_s<n>".
+mlir::LogicalResult emitKernel(mlir::func::FuncOp kernel,
+                               const CodegenOptions &options,
+                               mlir::ModuleOp into);
+
+/// Erases the kernels of a module that no call names.
+void eraseUnusedKernels(mlir::ModuleOp module);
+
+/// Lowers the result of emitKernel (and scf, arith, math, vector, func, cf,
+/// index in general) to the LLVM dialect. Functions of libm may remain
+/// external: link or resolve -lm.
+void buildKernelLoweringPipeline(mlir::OpPassManager &pm);
+
+/// Registers the dialects of ops that emitKernel and the pipeline make; passes
+/// that call emitKernel add them to their dependent dialects.
+void registerKernelDialects(mlir::DialectRegistry &registry);
+
+/// Counts that show how well a kernel vectorizes, for tests and reports.
+struct VectorReport {
+  unsigned lanes = 1;      ///< of the vectorized loops
+  unsigned unitLoads = 0;  ///< contiguous vector loads, in emitted code
+  unsigned broadcasts = 0; ///< scalar loads, used by all lanes
+  unsigned gathers = 0;    ///< loads of a lane each
+  unsigned libmCalls = 0;  ///< functions computed lane by lane
+};
+/// Emits the kernel into a temporary module and counts.
+llvm::FailureOr<VectorReport>
+reportVectorization(mlir::func::FuncOp kernel, const CodegenOptions &options);
+
+} // namespace ckopt
+
+#endif // CKOPT_CODEGEN_KERNELS_H

@@ -1,0 +1,236 @@
+//===- Compile.h - from a model file to a loaded step -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_COMPILER_COMPILE_H
+#define CKOPT_COMPILER_COMPILE_H
+
+#include "ckopt/Analysis/CostModel.h"
+#include "ckopt/Compiler/Phases.h"
+#include "ckopt/Frontend/Onnx/Onnx.h"
+#include "ckopt/Remat/Figures.h"
+#include "ckopt/Support/Messages.h"
+#include "ckopt/Support/OutputFiles.h"
+#include "ckopt/Support/Timeline.h"
+#include "ckopt/Train/Data/DataOptions.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace ckopt {
+
+/// The treatment of a file that lacks parameters of the model it was exported
+/// from.
+enum class LostParameters { Refuse, Warn, Ignore };
+
+/// Flags or settings by name, as they were written; of files, that they were.
+using GivenFlags = std::map<std::string, std::string>;
+
+struct CompileOptions {
+  std::string model; ///< .onnx
+  /// What reports and pictures call it; "": its path.
+  std::string modelName;
+  const std::string &title() const {
+    return modelName.empty() ? model : modelName;
+  }
+  onnx_frontend::ImportOptions import;
+  /// How weights without values start, where their role asks for random
+  /// numbers: "kaiming", "xavier", "normal"; "auto": by the role.
+  std::string init = "auto";
+  /// Parameters with settings of their own: the first group that matches.
+  std::vector<ParameterGroup> groups;
+  /// What a group's own is a multiple of; not a number: the optimizer's.
+  double learningRate = std::numeric_limits<double>::quiet_NaN();
+  StepOptions step;
+  PhaseControl phases;
+  CpuOptions target;
+  DeviceOptions device;
+  bool instrument = false;
+  bool keepDenormals = false;
+  bool embedWeights = false; ///< the artifact carries the model's weights
+  bool keepGraph = false;    ///< remember what the planner is asked
+  /// All ranks plan it at the same time: rank 0 searches, they share its plan.
+  bool together = false;
+  GivenFlags flags; ///< ranks compare them
+  /// What is written later: never a file that the model's weights come from.
+  std::vector<NamedFile> outputs;
+  LostParameters lost = LostParameters::Refuse;
+  MessageHandler messages = printMessage;
+  bool remarks = true; ///< tell what import and the loss took for what
+};
+
+/// The figures of a plan, for tables and reports.
+struct PlanSummary {
+  /// Figures of the planned step, or of the function that no plan fits.
+  RematFigures figures;
+  int64_t parameterBytes = 0, optimizerBytes = 0, dataBytes = 0, stateBytes = 0;
+  int64_t calls = 0;   ///< kernel calls of a step, clones included
+  int64_t kernels = 0; ///< distinct ones
+  /// Share of the arithmetic of products and convolutions that is computed from
+  /// halves of this type; nothing without mixed precision.
+  std::optional<double> lowProducts;
+  std::string lowType;
+  /// The class of each library kernel's products, where another than f32 was
+  /// asked for.
+  struct ProductKernel {
+    std::string kernel, precision;
+    int64_t calls = 0;
+    double flops = 0; ///< of a step
+  };
+  std::vector<ProductKernel> products;
+  double planSeconds = 0;
+};
+
+/// A model on its way to a step. Owns its MLIR context. import(), plan() and
+/// emit() are called once each, in this order; any other order is a usage
+/// error.
+class Compilation {
+public:
+  explicit Compilation(CompileOptions options);
+  ~Compilation();
+
+  /// Imports the model. Messages say how doubtful cases were read, and what the
+  /// file lacks.
+  llvm::Error import();
+  /// Runs the phases up to the planned step. Where no plan fits the budget,
+  /// summary() still has the figures that are known.
+  llvm::Error plan();
+  /// In place of plan(): takes the step that another process planned from the
+  /// same model and options, as it printed module().
+  llvm::Error adopt(llvm::StringRef planned);
+  /// Lowers the planned step to the target's code; phases that stop earlier
+  /// leave none.
+  llvm::Error emit();
+
+  /// In place of emit(): takes the code that another process emitted and packed
+  /// (StepCode::pack) from the same planned step. False: the target's code
+  /// cannot be taken, and emit() has to follow.
+  llvm::Expected<bool> adoptCode(llvm::StringRef packed);
+
+  const CompileOptions &options() const { return opts; }
+  CompileOptions &options() { return opts; }
+  /// Returns the plans of all functions, or of the first that no plan fits;
+  /// empty where the phases began behind planning.
+  const RematResult &planned() const { return plans; }
+  /// Returns the options as they were given; options() has the choices that
+  /// were left open filled in, by the target, too.
+  const CompileOptions &given() const { return asked; }
+  /// Null before import().
+  mlir::ModuleOp module() const { return imported.module.get(); }
+  const onnx_frontend::ImportedModel &model() const { return imported; }
+  const PlanSummary &summary() const { return planSummary; }
+  /// Whether planning got as far as an answer.
+  bool wasPlanned() const { return planSummary.planSeconds > 0; }
+  /// Null with an error from import() where options name no target.
+  const TargetInfo *target() const { return targetInfo; }
+  /// Tells whether emit() has made code.
+  bool hasCode() const { return stepCode != nullptr; }
+  /// Without code (hasCode()) these two end the program with a message.
+  const StepCode &code() const;
+  const runtime::Manifest &manifest() const { return code().manifest; }
+  TensorMap weights() const;
+  /// Returns the labels that losses accept, by the name of the argument that
+  /// holds them.
+  const std::map<std::string, LabelRange> &labels() const {
+    return labelRanges;
+  }
+  /// Returns the names of targets that are -1 or 1.
+  const std::set<std::string> &signs() const { return signTargets; }
+  /// Returns the names of targets that are probabilities; true: no other
+  /// numbers have a meaning.
+  const std::map<std::string, bool> &probabilities() const {
+    return probabilityTargets;
+  }
+  /// Returns the model's output that each target of an attached loss is for.
+  const std::map<std::string, std::string> &targetOutputs() const {
+    return targets;
+  }
+  /// Returns the live bytes by kind over the planned step.
+  TimelinePanel timeline(llvm::StringRef title) const;
+  /// Returns the live bytes before anything was moved or recomputed; without
+  /// steps if planning failed earlier.
+  const TimelinePanel &timelineBefore() const { return before; }
+
+  /// With `keepGraph`: the step as the planner sees it, before anything is
+  /// moved or recomputed, under the rules that the options state.
+  const std::optional<RematGraph> &graph() const { return unplanned; }
+
+  /// Returns a line for each group of parameters that flags train in their own
+  /// way.
+  const std::vector<std::string> &trained() const { return trainedLines; }
+
+  /// Returns the number of rows of tables that inputs index, by the input's
+  /// name.
+  const std::map<std::string, int64_t> &tableRows() const { return rows; }
+
+  /// Checks that trained weights have a type wide enough for updates.
+  llvm::Error checkTrainedTypes() const;
+
+  /// Refuses a file of weights for the module that would hold parts of some.
+  llvm::Error checkGoesBack(llvm::StringRef path) const;
+
+  /// Gives a message that belongs to no node to the handler.
+  void say(Message::Severity severity, const llvm::Twine &text) const;
+  void remark(const llvm::Twine &text) const {
+    if (opts.remarks)
+      say(Message::Severity::Remark, text);
+  }
+
+private:
+  /// How far it has come; Failed: import() or plan() stopped.
+  enum class Stage { New, Failed, Imported, Planned };
+
+  llvm::Error importModel();
+  llvm::Error checkEmit() const;
+  llvm::Error checkWithTwoSamples();
+  llvm::Error runPlanning();
+  llvm::Error settleTarget();
+  llvm::Error judgeExport() const;
+  llvm::Error explainShare(llvm::Error error);
+  void summarize();
+  void summarizeProducts(mlir::func::FuncOp step);
+  llvm::Error checkTrained();
+  llvm::Error applyGroups();
+  llvm::Error noteFrozenNorms();
+  void noteProducts();
+  void noteUnclear() const;
+  void applyInit();
+  void readLimits(mlir::func::FuncOp function);
+  void noteTargets();
+  void noteUnplanned();
+  llvm::Error embedWeights(runtime::Manifest &manifest,
+                           std::vector<char> &data) const;
+
+  const CompileOptions asked;
+  CompileOptions opts;
+  Stage stage = Stage::New;
+  const TargetInfo *targetInfo = nullptr;
+  std::unique_ptr<mlir::MLIRContext> context;
+  onnx_frontend::ImportedModel imported;
+  std::map<std::string, LabelRange> labelRanges;
+  std::set<std::string> signTargets;
+  std::map<std::string, bool> probabilityTargets;
+  std::map<std::string, int64_t> rows;
+  std::map<std::string, std::string> targets;
+  std::vector<std::string> trainedLines;
+  PlanSummary planSummary;
+  RematResult plans;
+  TimelinePanel before;
+  std::optional<RematGraph> unplanned;
+  std::unique_ptr<StepCode> stepCode;
+};
+
+/// Refuses names of files that writeWeights() cannot write; `what` names
+/// them ("-o").
+llvm::Error checkWeightsPath(llvm::StringRef path, const llvm::Twine &what);
+
+} // namespace ckopt
+
+#endif // CKOPT_COMPILER_COMPILE_H

@@ -1,0 +1,43 @@
+//===- Distribution.h - parts of the pass `distribute` ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DISTRIBUTE_DISTRIBUTION_H
+#define CKOPT_DISTRIBUTE_DISTRIBUTION_H
+
+#include "ckopt/Distribute/SampleAxes.h"
+
+namespace ckopt::autodiff {
+
+/// Makes batch norms and their gradients use statistics of all ranks' samples
+/// (SyncNorms.cpp).
+llvm::LogicalResult syncNorms(mlir::func::FuncOp function, int64_t ranks);
+
+/// Makes random numbers of samples those that one process draws for them
+/// (RankDraws.cpp).
+llvm::LogicalResult numberDraws(mlir::func::FuncOp function,
+                                const SampleAxes &axes, int64_t ranks);
+
+/// Returns a value whose sum over ranks is what `value` is on the whole batch,
+/// built behind what it is made of; null: that is not known. `axes` are those
+/// of the function (BatchShare.cpp).
+mlir::Value shareOfBatch(mlir::Value value, const SampleAxes &axes,
+                         int64_t ranks);
+
+/// The share of a loss that the model computes itself; an error where it is not
+/// known, at the op that is the reason.
+llvm::FailureOr<mlir::Value> shareOfLoss(mlir::Value loss, llvm::StringRef name,
+                                         const SampleAxes &axes, int64_t ranks);
+
+/// Begins an error at the op with the name of its operator.
+mlir::InFlightDiagnostic emitAt(mlir::Operation *op);
+
+/// Refuses an output that a loss is attached to where samples are mixed in it,
+/// or do not lie along dimension 0 (LossSamples.cpp).
+llvm::LogicalResult checkSamplesApart(mlir::Value value, llvm::StringRef name,
+                                      const SampleAxes &axes, int64_t ranks);
+
+} // namespace ckopt::autodiff
+
+#endif // CKOPT_DISTRIBUTE_DISTRIBUTION_H

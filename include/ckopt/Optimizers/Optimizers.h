@@ -1,0 +1,40 @@
+//===- Optimizers.h - parameter updates in place of gradients ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The function that does the work of the pass optimizer, in place. On failure
+// it has emitted diagnostics that name the argument or option.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_OPTIMIZERS_OPTIMIZERS_H
+#define CKOPT_OPTIMIZERS_OPTIMIZERS_H
+
+#include "ckopt/Support/Optimizers.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ckopt::autodiff {
+
+/// Attribute of a parameter: its own settings of the optimizer, a dictionary of
+/// hyperparameters (Support/Optimizers.h) and `lr_scale`, a
+/// factor of the learning rate; all f64.
+inline constexpr llvm::StringLiteral kOptimizerAttr = "ckopt.optimizer";
+
+struct OptimizerOptions {
+  std::string kind = "adamw"; ///< Support/Optimizers.h lists them
+  HyperValues values;         ///< values that are not the kind's defaults
+  double clipNorm = 0;        ///< 0: no clipping
+  int64_t accumulate = 1;     ///< micro-batches in a step
+  double ema = 0;             ///< decay of averaged parameters; 0: none
+  /// Where the loss's scale is a state: updates in a row, with finite
+  /// gradients, after which it doubles; 0: it stays as it is.
+  int64_t lossScaleGrowth = 2000;
+};
+
+/// Replaces gradient results by updates; see the pass `optimizer`. With
+/// accumulate > 1 a function `accumulate` joins the module.
+llvm::LogicalResult addOptimizer(mlir::func::FuncOp function,
+                                 const OptimizerOptions &options);
+
+} // namespace ckopt::autodiff
+
+#endif // CKOPT_OPTIMIZERS_OPTIMIZERS_H

@@ -1,0 +1,57 @@
+//===- Settings.h - what a step is asked for, by name -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Programs that compile steps for others (bindings, services) hand on what
+// these ask for by name and text: the flags of `ckopt train` without dashes,
+// with the driver's defaults, checks and messages.
+//
+//   auto settings = readSettings("model.onnx", {{"loss", "cross_entropy"},
+//                                               {"optimizer", "adamw"},
+//                                               {"memory-budget", "64MiB"}});
+//   auto step = compile(settings->compile, settings->data);
+//   auto run = StepRun::create(std::move(*step), settings->train,
+//                              settings->load);
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SETTINGS_SETTINGS_H
+#define CKOPT_SETTINGS_SETTINGS_H
+
+#include "ckopt/Support/FlagTable.h"
+#include "ckopt/Train/Step.h"
+
+#include <string>
+
+namespace ckopt {
+
+struct StepSettings {
+  CompileOptions compile;
+  DataOptions data;
+  TrainOptions train;
+  LoadOptions load;
+  double rankTimeout = 0; ///< seconds; 0: none
+  std::string ncclId;     ///< a file by which ranks on devices meet; "": by MPI
+};
+
+/// Reads settings. One usage error lists all that are unknown or wrong. Flags
+/// of the driver's files and of its loop (`data`, `epochs`, `checkpoint`,
+/// `report`, ...) are none; `total-steps` is the end of a schedule that has
+/// one, which the driver takes from the epochs.
+llvm::Expected<StepSettings> readSettings(const std::string &model,
+                                          llvm::ArrayRef<Setting> settings);
+
+/// Reads where samples come from: the settings `data`, `data-cache`, `tokens`,
+/// `token-type`, `sequence`, `images`, `resize`, `augment`, `normalize`,
+/// `inputs`, `targets`.
+llvm::Error readDataSettings(llvm::ArrayRef<Setting> settings,
+                             DataOptions &data);
+
+/// Checks the name and the value of one setting; what only several together
+/// show is for readSettings().
+llvm::Error checkSetting(const Setting &setting);
+/// Returns all settings with their help, as `ckopt train --help` prints them.
+std::string settingsHelp();
+
+} // namespace ckopt
+
+#endif // CKOPT_SETTINGS_SETTINGS_H

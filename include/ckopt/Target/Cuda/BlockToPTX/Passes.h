@@ -1,0 +1,28 @@
+//===- Passes.h - block form to CPU loops and to PTX ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TARGET_CUDA_BLOCKTOPTX_PASSES_H
+#define CKOPT_TARGET_CUDA_BLOCKTOPTX_PASSES_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace ckopt {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "ckopt/Target/Cuda/BlockToPTX/Passes.h.inc"
+} // namespace ckopt
+
+#endif // CKOPT_TARGET_CUDA_BLOCKTOPTX_PASSES_H

@@ -1,0 +1,38 @@
+//===- CudaCode.h - a step as PTX -------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TARGET_CUDA_CUDACODE_H
+#define CKOPT_TARGET_CUDA_CUDACODE_H
+
+#include "ckopt/Target/Cuda/StepToDevice.h"
+#include "ckopt/Target/TargetInfo.h"
+
+namespace ckopt {
+
+/// What the target "cuda" emits.
+class CudaCode final : public StepCode {
+public:
+  explicit CudaCode(LoweredDeviceStep lowered) : step(std::move(lowered)) {
+    manifest = std::move(step.manifest);
+  }
+
+  llvm::Expected<Program> load() const override;
+  llvm::Error write(const std::string &path) const override;
+  void print(llvm::raw_ostream &os) const override;
+  llvm::Error inspect(llvm::raw_ostream &os) const override;
+  llvm::Error writeJson(llvm::json::OStream &json) const override;
+
+  /// Writes the kernels as loops in a shared library: what a stand-in for the
+  /// driver runs where there is no GPU (BlockToPTX.h).
+  llvm::Error writeEmulation(const std::string &path,
+                             const CpuOptions &cpu) const;
+
+  /// PTX and block form; the manifest is StepCode's.
+  LoweredDeviceStep step;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_TARGET_CUDA_CUDACODE_H

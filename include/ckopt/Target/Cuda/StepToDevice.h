@@ -1,0 +1,77 @@
+//===- StepToDevice.h - planned functions to launches -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lowers a module after plan-memory to a device artifact: PTX for all kernels
+// and a manifest in which each function is a list of launches at fixed
+// addresses of the arena. There is no host code: the runtime captures the list
+// once and replays it. Nothing is allocated, moved or merged here: the plan is
+// what runs.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TARGET_CUDA_STEPTODEVICE_H
+#define CKOPT_TARGET_CUDA_STEPTODEVICE_H
+
+#include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
+#include "ckopt/Target/MachineRates.h"
+#include "ckopt/Target/TargetInfo.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+#include <vector>
+
+namespace ckopt {
+
+struct LowerDeviceOptions {
+  /// The options of annotate-kernels; stages are blocks.
+  CodegenOptions codegen;
+  unsigned sm = 80; ///< 80 or 90
+  /// Set for f64 steps; all others flush denormals.
+  bool keepDenormals = false;
+  std::string producer;
+  /// Functions to lower, in the order of Manifest::functions.
+  std::vector<std::string> functions = {"step", "eval", "accumulate"};
+};
+
+/// A launch that does not load and store 16 bytes at once, and why.
+struct ScalarLaunch {
+  std::string kernel, reason;
+};
+
+/// A product or convolution that was meant for a library, but for which the
+/// library has no kernel, and why; generated code computes it.
+struct RefusedPrimitive {
+  std::string kernel, primitive, reason;
+};
+
+/// What one call of a kernel has to do: the work that rates are told of, and
+/// what plans expect of it, so that a run on a device can be compared with
+/// both.
+struct CallWork {
+  std::string kernel, what; ///< `what`: the primitive, or ""
+  double flops = 0;         ///< of products and convolutions; else of all ops
+  double bytes = 0;         ///< read and written at least
+  double seconds = 0;       ///< as plans weigh it, at the rates of the module
+  KernelWork work;          ///< by the rate that it takes, as rates are fitted
+};
+
+struct LoweredDeviceStep {
+  PtxModule code;
+  runtime::Manifest manifest;
+  /// All kernels in block form, for running them on the CPU.
+  mlir::OwningOpRef<mlir::ModuleOp> blockForm;
+  std::vector<ScalarLaunch> scalarLaunches;
+  std::vector<RefusedPrimitive> refusedPrimitives;
+  std::vector<CallWork> work; ///< of each distinct kernel
+  MachineRates rates;         ///< those of the module
+};
+
+/// Lowers the given functions of `planned`, which is not changed; missing ones
+/// are skipped. Their kernels must have been annotated for CUDA. Fails with
+/// ExitUnsupported if ops have no code on a GPU; diagnostics name all of them.
+llvm::Expected<LoweredDeviceStep>
+lowerDeviceStep(mlir::ModuleOp planned, const LowerDeviceOptions &options);
+
+} // namespace ckopt
+
+#endif // CKOPT_TARGET_CUDA_STEPTODEVICE_H

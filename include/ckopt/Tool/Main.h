@@ -1,0 +1,17 @@
+//===- Driver.h - the ckopt tool --------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TOOL_MAIN_H
+#define CKOPT_TOOL_MAIN_H
+
+namespace ckopt {
+
+/// The ckopt tool: parses, runs the command, prints errors. Returns the exit
+/// code (Base/ExitCodes.h).
+int driverMain(int argc, char **argv);
+
+} // namespace ckopt
+
+#endif // CKOPT_TOOL_MAIN_H

@@ -1,0 +1,111 @@
+//===- DataOptions.h - where samples come from ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TRAIN_DATA_DATAOPTIONS_H
+#define CKOPT_TRAIN_DATA_DATAOPTIONS_H
+
+#include "ckopt/Support/Messages.h"
+#include "ckopt/Train/Data/Dataset.h"
+#include "ckopt/Train/Data/ImageFolder.h"
+#include "ckopt/Train/Data/Metrics.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace ckopt {
+
+/// The labels that a loss accepts.
+struct LabelRange {
+  int64_t classes = 0;
+  std::optional<int64_t> ignored; ///< a label outside of them that is no error
+};
+
+/// Where samples come from, and what the step takes.
+struct DataOptions {
+  /// A file or folder of arrays, or a pattern of files
+  /// (ckopt/Support/ArrayFile.h); "-": standard input
+  /// (ckopt/Train/Data/ArrayStream.h).
+  std::string path;
+  /// A folder that compressed arrays are unpacked to once; "": into memory.
+  std::string cache;
+  /// Or a file of tokens (openTokenFile), whose arrays are `tokens` and `next`.
+  std::string tokens;
+  DType tokenType = DType::U16;
+  int64_t sequence = 0; ///< tokens of a sample
+  /// Or a folder of images by class.
+  std::string images;
+  ImageOptions imageOptions;
+  /// The classes that its labels count, in order; empty: those of the folder.
+  std::vector<std::string> classNames;
+  /// The fields of a source of the caller's own, instead of a path. The type of
+  /// targets settles what the loss leaves open.
+  std::vector<SourceField> fields;
+  std::string inputs;  ///< "x=images,mask=m": model input = array
+  std::string targets; ///< array, or "depth=d,class=c": output = array
+  /// The attached loss where the host evaluates it: "cross_entropy" or "mse";
+  /// "": the evaluation function returns the loss.
+  std::string loss;
+  std::string scores;    ///< the output that it is of; "": the first
+  bool classify = false; ///< its targets are labels: accuracy makes sense
+  std::optional<int64_t> classAxis;
+  int64_t ignoreIndex = -100;
+  /// Ranges of labels, by the name of the tensor that holds them.
+  std::map<std::string, LabelRange> labels;
+  /// Names of targets that are -1 or 1.
+  std::set<std::string> signs;
+  /// Names of targets that are probabilities; true: others are refused, false:
+  /// the first other one is told to `warn`.
+  std::map<std::string, bool> probabilities;
+  std::function<void(const std::string &)> warn;
+  /// The output of the model that each target of an attached loss is for.
+  std::map<std::string, std::string> targetOutputs;
+  /// Number of rows of the tables that inputs index (tokens), by the input's
+  /// name.
+  std::map<std::string, int64_t> tableRows;
+  /// What evaluations compute beside the loss, and the accuracy of labels.
+  std::vector<Metric> metrics;
+  /// Gets what is left out of files, and which classes there are; null: the
+  /// step's own handler, or standard error.
+  MessageHandler messages;
+
+  /// The array of targets where none is named.
+  std::string usualTargets() const { return tokens.empty() ? "y" : "next"; }
+  bool isStream() const { return path == "-"; }
+  /// Tells whether files are named.
+  bool namesFiles() const {
+    return !path.empty() || !tokens.empty() || !images.empty();
+  }
+};
+
+/// Tells whether an evaluation has an accuracy.
+bool classifies(const DataOptions &options);
+
+/// Opens the files that `options` name.
+llvm::Expected<std::vector<ArrayFile>> openFiles(const DataOptions &options);
+/// Returns the array that holds the targets of a loss attached to this output.
+llvm::Expected<std::string> targetArrayOf(const DataOptions &options,
+                                          llvm::StringRef output);
+
+/// Returns what `--inputs` says of inputs and arrays.
+llvm::Expected<std::vector<ArrayMapping>>
+inputMappings(const DataOptions &options);
+/// Returns the array of a tensor: the one that is mapped to it, else `usual`.
+std::string arrayOf(llvm::StringRef tensor,
+                    llvm::ArrayRef<ArrayMapping> mappings,
+                    llvm::StringRef usual);
+
+/// Tells whether a file of tokens has the array.
+bool takesTokens(llvm::StringRef array);
+/// Refuses samples of another number of tokens than an input of shape [batch,
+/// ...] takes.
+llvm::Error checkSequence(llvm::StringRef input, llvm::ArrayRef<int64_t> shape,
+                          const DataOptions &options);
+
+} // namespace ckopt
+
+#endif // CKOPT_TRAIN_DATA_DATAOPTIONS_H

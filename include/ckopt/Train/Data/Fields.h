@@ -1,0 +1,56 @@
+//===- Fields.h - what a step expects of its data ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A field is one tensor of a step's data: an input or the targets of a loss.
+// One function checks its values, for whole files and for single batches.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TRAIN_DATA_FIELDS_H
+#define CKOPT_TRAIN_DATA_FIELDS_H
+
+#include "ckopt/Support/HostTensor.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ckopt {
+
+/// The properties that a step expects of one array.
+struct FieldSpec {
+  std::string name;  ///< the model's input, or "target"
+  std::string array; ///< in the file
+  DType dtype = DType::F32;
+  /// Shape of one sample (without the batch); of the whole array if not
+  /// `batched`. Nothing: whatever the array has.
+  std::optional<std::vector<int64_t>> shape;
+  /// False: one constant for all samples, no batch dimension.
+  bool batched = true;
+  /// Values are labels of this many classes.
+  std::optional<int64_t> classes;
+  std::optional<int64_t> ignoreIndex;
+  /// Values are -1 or 1.
+  bool signs = false;
+  /// Values are from 0 to 1. Others are an error, or the first one is told to
+  /// `warn` where that is set.
+  bool probabilities = false;
+  std::function<void(const std::string &)> warn;
+  /// Values are rows of a table of this many; negative ones count from its end.
+  std::optional<int64_t> rows;
+};
+
+/// Checks the shape of an array, whose first dimension counts samples where the
+/// field is batched.
+llvm::Error checkShape(const FieldSpec &spec, llvm::ArrayRef<int64_t> shape);
+
+/// Checks all values of `tensor`, of the right shape: they are finite, labels
+/// and indices lie in their ranges, and convert to the field's type.
+/// `nameSample` names a sample by its place in the tensor ("sample 12").
+llvm::Error checkValues(const FieldSpec &spec, const HostTensor &tensor,
+                        llvm::function_ref<std::string(int64_t)> nameSample);
+
+} // namespace ckopt
+
+#endif // CKOPT_TRAIN_DATA_FIELDS_H

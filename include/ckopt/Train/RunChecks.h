@@ -1,0 +1,65 @@
+//===- RunChecks.h - whether a training run goes wrong ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TRAIN_RUNCHECKS_H
+#define CKOPT_TRAIN_RUNCHECKS_H
+
+#include "ckopt/Support/HostTensor.h"
+#include "ckopt/Train/Session.h"
+#include "ckopt/Train/Training.h"
+
+namespace ckopt {
+
+/// Refuses pipes and devices in place of checkpoints, which are replaced whole,
+/// and pipes in place of a log: opening one waits for a reader, maybe for ever.
+llvm::Error checkRunFiles(const TrainOptions &options);
+
+/// Returns an error (ExitNonFinite) that names the first tensor with a number
+/// that is not finite; `step` is the last one that ran.
+llvm::Error checkFinite(const TensorMap &tensors, int64_t step);
+/// Returns the same error for a loss or a norm.
+llvm::Error checkFinite(double value, const llvm::Twine &what, int64_t step);
+
+/// Returns an error (ExitNonFinite) that names the first gradient, or the loss
+/// among them, that is not finite; `where` says what became of the numbers.
+llvm::Error checkGradients(const TensorMap &gradients,
+                           llvm::StringRef precision,
+                           const llvm::Twine &where = "");
+
+/// Returns the error of checkFinite for the gradients' norm, where the step
+/// computes it: clipping by an infinite one multiplies all gradients by 0,
+/// silently.
+llvm::Error checkGradientNorm(const Session &session, int64_t step);
+/// The same of all that a step leaves behind.
+llvm::Error checkState(const Session &session, int64_t step);
+
+/// Steps between checks of the state: reading all weights costs as much as a
+/// few of their updates.
+constexpr int64_t kStateCheckEvery = 100;
+
+/// Tells a diverging loss from a noisy one. A loss is far above its start if it
+/// exceeds the first loss by more than ten times that loss's size; it diverges
+/// if it stays there for five steps (or up to the end of a shorter run).
+class DivergenceWatch {
+public:
+  /// Adds a loss; returns whether the run is known to diverge from this step
+  /// on.
+  bool add(int64_t step, double loss);
+  /// Returns the first step of those at the end of the run that are far above
+  /// the start, or 0 if there are none.
+  int64_t leftAt() const { return above ? left : 0; }
+  /// Returns whether `add` has returned true.
+  bool wasReported() const { return reported; }
+  std::string describe() const;
+
+private:
+  int64_t firstStep = 0, lastStep = 0, left = 0, above = 0;
+  double first = 0, last = 0;
+  bool reported = false;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_TRAIN_RUNCHECKS_H

@@ -1,0 +1,103 @@
+//===- Session.h - a loaded step, from the host's side ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A session owns a loaded step of the runtime, and moves host tensors in and
+// out of its arena by name and role. Errors are llvm::Error with exit codes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TRAIN_SESSION_H
+#define CKOPT_TRAIN_SESSION_H
+
+#include "ckopt/Runtime/Manifest.h"
+#include "ckopt/Runtime/ckrt.h"
+#include "ckopt/Support/StoredTensors.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <vector>
+
+namespace ckopt {
+
+struct SessionOptions {
+  bool measurePeak = true; ///< fill the arena with a pattern first
+  bool countAllocations = false;
+  /// On the CPU these need a step that was compiled with
+  /// CompileOptions::instrument; load() and open() refuse others.
+  bool checkFinite = false;
+  bool verifyRemat = false;
+  bool keepValues = false; ///< verifyRemat with copies
+  int32_t device = 0;      ///< of a step for GPUs
+};
+
+/// Indices of tensors are those of manifest().tensors. Others are usage errors,
+/// but in info_of(), which ends the program with a message.
+class Session {
+public:
+  /// Makes a session. The program must outlive it; `keeper`, if given, is held
+  /// by the session and keeps the program alive.
+  static llvm::Expected<std::unique_ptr<Session>>
+  create(ckrt_program *program, const SessionOptions &options = {},
+         std::shared_ptr<void> keeper = nullptr);
+  ~Session();
+  Session(const Session &) = delete;
+
+  const runtime::Manifest &manifest() const { return *info; }
+  ckrt_session *handle() const { return session; }
+
+  /// Returns the indices of all tensors with the role, in the manifest's order.
+  std::vector<int64_t> tensors(runtime::TensorRole role) const;
+  /// Returns the index of the tensor, or an error that lists the tensors.
+  llvm::Expected<int64_t> find(llvm::StringRef name) const;
+  const runtime::TensorInfo &info_of(int64_t index) const;
+
+  /// Tells whether this rank has but its shards of some tensors.
+  bool isSharded() const;
+  /// Returns the roles of what a step changes or keeps.
+  static llvm::ArrayRef<runtime::TensorRole> stateRoles();
+
+  /// Writes the tensor; of a shard the value is it or the whole tensor.
+  llvm::Error write(int64_t index, const HostTensor &value);
+  /// Returns the tensor; of one that ranks share, this rank's shard.
+  llvm::Expected<HostTensor> read(int64_t index) const;
+  /// Returns the elements [first, first + count), in row-major order, of what
+  /// read() returns, as a vector.
+  llvm::Expected<HostTensor> readPart(int64_t index, int64_t first,
+                                      int64_t count) const;
+  /// Returns the whole tensor. Where ranks share it, all of them must ask.
+  llvm::Expected<HostTensor> readWhole(int64_t index) const;
+  /// Sets every tensor of a role (seed, step, learning rate) to one value.
+  llvm::Error fill(runtime::TensorRole role, double value);
+
+  /// Sets weights to `values`, and the others by the init rules of the manifest
+  /// from `seed`. Optimizer state starts at zero.
+  llvm::Error initialize(const TensorMap &values, uint64_t seed);
+  /// Returns parameters, state and (if asked) optimizer state, whole: where
+  /// ranks share them, all ranks must ask.
+  llvm::Expected<TensorMap> weights(bool optimizerState) const;
+
+  /// Writes all that a step changes or keeps from `values`. One error lists
+  /// what is missing, unexpected, or of another type or shape; `what` names
+  /// their file in it.
+  llvm::Error restore(const TensorMap &values, llvm::StringRef what);
+  /// The same from files, of which this rank reads its shards alone.
+  llvm::Error restore(const StoredTensors &values, llvm::StringRef what);
+
+  llvm::Error run(const char *function);
+  llvm::Expected<int64_t> measuredPeak() const;
+
+private:
+  Session() = default;
+  llvm::Error checkIndex(int64_t index) const;
+  std::vector<int64_t> stateTensors() const;
+  llvm::Error checkState(llvm::ArrayRef<TensorSpec> given,
+                         llvm::StringRef what) const;
+
+  std::shared_ptr<void> keeper;
+  ckrt_session *session = nullptr;
+  const runtime::Manifest *info = nullptr;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_TRAIN_SESSION_H

@@ -1,0 +1,147 @@
+//===- Step.h - compile, load and train from a program ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Programs compile a model file to a step, load the step as a session, and
+// train the session. The driver `ckopt` makes the same calls, so a program gets
+// its checks, its defaults and its bits.
+//
+//   CompileOptions options;
+//   options.model = "model.onnx";
+//   options.step.loss = *autodiff::parseLoss("cross_entropy");
+//   options.step.remat.budget = *parseMemoryBudget("64MiB");
+//   DataOptions where;
+//   where.path = "train.npz";
+//   auto step = compile(options, where);
+//   auto session = step->load();
+//   auto samples = openSource(**session, step->data());
+//   auto result = step->train(**session, **samples, TrainOptions());
+//   auto error = step->writeWeights(**session, "trained.onnx");
+//
+// Samples that are in no file come from a class of the caller's
+// (ckopt/Train/Data/BatchSource.h):
+//
+//   MySource samples;
+//   auto step = compile(options, samples);
+//   auto session = step->load();
+//   auto result = step->train(**session, samples, TrainOptions());
+//
+// Ownership: a session keeps the code that it runs; a step may go before its
+// sessions. Threads: a step and its sessions are used by one thread at a time.
+// Errors carry exit codes (Support/Error.h).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TRAIN_STEP_H
+#define CKOPT_TRAIN_STEP_H
+
+#include "ckopt/Compiler/Compile.h"
+#include "ckopt/Train/Session.h"
+#include "ckopt/Train/Training.h"
+
+#include <memory>
+#include <string>
+
+namespace ckopt {
+
+struct LoadOptions {
+  SessionOptions session;
+  /// Initial weights by name, instead of the model's own. Where the model has
+  /// none of them it is an error; those that it has not are a warning.
+  TensorMap weights;
+  std::string weightsFile = "the given weights"; ///< what messages call them
+  /// Seed of the initial values that neither of them has.
+  uint64_t seed = 0;
+};
+
+/// Loads the emitted code of a compilation; the content of its arena is
+/// arbitrary. Needs Compilation::emit(); without it, or with options that the
+/// code was not made for, it is a usage error.
+llvm::Expected<std::unique_ptr<Session>> open(const Compilation &compilation,
+                                              const SessionOptions &options);
+
+/// Loads the emitted code of a compilation, on the CPU or on the device of
+/// `options.session.device`, with weights in place and optimizer state at its
+/// start. Needs what open() needs.
+llvm::Expected<std::unique_ptr<Session>> load(const Compilation &compilation,
+                                              const LoadOptions &options = {});
+
+/// Imports and plans. It settles the loss's class axis by the targets in
+/// `data.path` (if given), refuses files that lack parameters, and adds to
+/// `data` the ranges that samples are checked against. Where no plan fits the
+/// budget, compilation.summary() still has the figures that are known.
+llvm::Error plan(Compilation &compilation, DataOptions &data);
+
+/// Returns the options that the bits of a run depend on, by name; a run that is
+/// resumed must share them. `data` is a source's identity(); `options.seed` and
+/// the optimizer's settings are among them, the budget is not.
+StringMetadata runIdentity(const CompileOptions &compile,
+                           const TrainOptions &options, const Session &session,
+                           llvm::StringRef data);
+
+/// Writes parameters, running statistics and frozen weights: to FILE.onnx, the
+/// model's file with new values, or FILE.safetensors; with `averaged`
+/// parameters are their averages. A piece of a tensor is in memory at a time.
+/// Rank 0 writes; where ranks share weights, all of them must call this.
+llvm::Error writeWeights(const Compilation &compilation, const Session &session,
+                         const std::string &path, bool averaged = false,
+                         const StringMetadata &metadata = {});
+
+/// Trains `session`, which load() made of `compilation`, from `options.resume`
+/// if that names a checkpoint; one of a run with another identity is an error.
+llvm::Expected<TrainResult> train(const Compilation &compilation,
+                                  Session &session, const DataOptions &where,
+                                  BatchSource &source, TrainOptions options);
+
+/// A step in machine code, with its plan. One that was moved from or made
+/// without compile() is empty: what returns errors then returns a usage error,
+/// and compilation() and plan() end the program with a message.
+class CompiledStep {
+public:
+  bool isEmpty() const { return !compiled; }
+  const Compilation &compilation() const;
+  const PlanSummary &plan() const { return compilation().summary(); }
+  /// Returns where samples come from, and the ranges that they are checked
+  /// against.
+  const DataOptions &data() const { return dataOptions; }
+
+  llvm::Expected<std::unique_ptr<Session>>
+  load(const LoadOptions &options = {}) const;
+  llvm::Expected<TrainResult> train(Session &session, BatchSource &source,
+                                    TrainOptions options) const;
+  /// Writes parameters and running statistics: to FILE.onnx, the model's file
+  /// with new values, or FILE.safetensors.
+  llvm::Error writeWeights(const Session &session,
+                           const std::string &path) const;
+  /// Writes a shared library, or a folder for a GPU, that ckopt-run and
+  /// ckrt_program_load take.
+  llvm::Error write(const std::string &path) const;
+
+  /// The usage error of an empty step.
+  llvm::Error check() const;
+
+private:
+  friend llvm::Expected<CompiledStep> compile(CompileOptions, DataOptions);
+  std::unique_ptr<Compilation> compiled;
+  DataOptions dataOptions;
+};
+
+/// Compiles a model file to code. Errors, warnings and remarks that belong to
+/// nodes of the model go to `options.messages`.
+llvm::Expected<CompiledStep> compile(CompileOptions options,
+                                     DataOptions data = {});
+/// Compiles a model file to code for the samples of a source, whose fields must
+/// be inputs and targets of the step.
+inline llvm::Expected<CompiledStep> compile(CompileOptions options,
+                                            const BatchSource &source) {
+  DataOptions data;
+  data.fields = source.fields().vec();
+  return compile(std::move(options), std::move(data));
+}
+
+/// Returns what files of weights say of the samples that these are for: the
+/// names of the classes, as a JSON array "ckopt.classes"; nothing for none.
+StringMetadata weightsMetadata(llvm::ArrayRef<std::string> classes);
+
+} // namespace ckopt
+
+#endif // CKOPT_TRAIN_STEP_H

@@ -1,0 +1,249 @@
+//===- DeviceContraction.cpp - products and convolutions on a GPU ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "DeviceContraction.h"
+#include "Kinds/GeneratedKernel.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+using runtime::MatMulDesc;
+using runtime::PrimitiveKind;
+using runtime::ProductPrecision;
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+unsigned Operand::lanes(bool lies, ArrayRef<int64_t> numbers) const {
+  int64_t lanes = lies ? wide() : 1;
+  for (int64_t number : numbers)
+    while (number % lanes)
+      lanes /= 2;
+  // Less than 8 bytes are not worth a vector.
+  return 2 * lanes >= wide() ? unsigned(lanes) : 1;
+}
+
+Value Operand::address(Emitter &e, Value offset) const {
+  if (offset.getType().isInteger(32))
+    offset = arith::ExtUIOp::create(e.b, e.b.getI64Type(), offset);
+  Value base = e.argument(number);
+  return LLVM::GEPOp::create(e.b, base.getType(), element, base,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
+Value Operand::load(Emitter &e, Value offset, unsigned lanes,
+                    Value inside) const {
+  return place(e, offset, inside).load(e, element, lanes);
+}
+
+Value codegen::formed(Emitter &e, Value v, OperandForm as) {
+  Type from = getElementTypeOrSelf(v.getType()), to = as.type;
+  if (as.tf32)
+    return block::RoundTf32Op::create(e.b, v.getType(), v);
+  if (to == from)
+    return v;
+  if (auto vector = dyn_cast<VectorType>(v.getType()))
+    to = vector.clone(to);
+  if (as.type.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth())
+    return arith::TruncFOp::create(e.b, to, v);
+  return arith::ExtFOp::create(e.b, to, v);
+}
+
+void Operand::store(Emitter &e, Value offset, Value v) const {
+  Type type = element;
+  if (auto vector = dyn_cast<VectorType>(v.getType()))
+    type = vector.clone(element);
+  if (v.getType() != type)
+    v = arith::TruncFOp::create(e.b, type, v);
+  LLVM::StoreOp::create(e.b, v, address(e, offset),
+                        element.getIntOrFloatBitWidth() / 8);
+}
+
+OperandForm codegen::operandForm(Operand a, Operand b, Type sums,
+                                 ProductPrecision precision) {
+  if (a.element.isF32() && b.element.isF32()) {
+    MLIRContext *ctx = sums.getContext();
+    switch (precision) {
+    case ProductPrecision::F32:
+      break;
+    case ProductPrecision::TF32:
+      return {sums, /*tf32=*/true};
+    case ProductPrecision::BF16:
+      return {BFloat16Type::get(ctx)};
+    case ProductPrecision::F16:
+      return {Float16Type::get(ctx)};
+    }
+  }
+  bool half = a.element.isF16() || a.element.isBF16();
+  return {half && a.element == b.element ? a.element : sums};
+}
+
+Value codegen::linear(Emitter &e, ArrayRef<Value> values,
+                      ArrayRef<int64_t> strides) {
+  Type type = values.front().getType();
+  Value sum = e.constant(type, int64_t(0));
+  for (auto [v, stride] : llvm::zip_equal(values, strides))
+    if (stride)
+      sum = e.add(sum, stride == 1 ? v : e.mul(v, e.constant(type, stride)));
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
+                                    Operand a, Operand b, Operand c,
+                                    std::optional<Operand> addend) {
+  const MatMulDesc &desc = primitive.matmul;
+  DeviceGemm gemm;
+  gemm.batch = desc.batch[0] * desc.batch[1];
+  gemm.m = desc.m;
+  gemm.n = desc.n;
+  gemm.k = desc.k;
+  gemm.type = computeType(c.element);
+  gemm.operand = operandForm(a, b, gemm.type, primitive.precision);
+  gemm.aElement = a.element;
+  gemm.bElement = b.element;
+  auto offset = [desc](Emitter &e, Value batch, Value row, Value column,
+                       const int64_t (&batches)[2], int64_t rowStride,
+                       int64_t columnStride) {
+    SmallVector<Value> at = split(e, batch, {desc.batch[0], desc.batch[1]});
+    return linear(e, {at[0], at[1], row, column},
+                  {batches[0], batches[1], rowStride, columnStride});
+  };
+  gemm.a = [=](Emitter &e, Value batch, Value row, Value column, Value inside) {
+    return a.place(
+        e, offset(e, batch, row, column, desc.aBatch, desc.aRow, desc.aCol),
+        inside);
+  };
+  gemm.b = [=](Emitter &e, Value batch, Value row, Value column, Value inside) {
+    return b.place(
+        e, offset(e, batch, row, column, desc.bBatch, desc.bRow, desc.bCol),
+        inside);
+  };
+  gemm.store = [=](Emitter &e, Value batch, Value row, Value column, Value v) {
+    c.store(e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
+            v);
+  };
+  gemm.cElement = c.element;
+  if (addend)
+    gemm.addend = [=, d = *addend](Emitter &e, Value batch, Value row,
+                                   Value column, Value inside) {
+      return d.place(
+          e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
+          inside);
+    };
+  gemm.aAlongK = desc.aCol == 1;
+  gemm.bAlongN = desc.bCol == 1;
+  gemm.cAlongN = desc.cCol == 1;
+  // Vectors need stride 1 along one dimension, and multiples for the starts of
+  // all others.
+  auto lanes = [](Operand x, int64_t stride, int64_t extent, int64_t other,
+                  const int64_t (&batches)[2]) {
+    return x.lanes(stride == 1, {extent, other, batches[0], batches[1]});
+  };
+  gemm.aLanes = gemm.aAlongK
+                    ? lanes(a, desc.aCol, desc.k, desc.aRow, desc.aBatch)
+                    : lanes(a, desc.aRow, desc.m, desc.aCol, desc.aBatch);
+  gemm.bLanes = gemm.bAlongN
+                    ? lanes(b, desc.bCol, desc.n, desc.bRow, desc.bBatch)
+                    : lanes(b, desc.bRow, desc.k, desc.bCol, desc.bBatch);
+  gemm.cLanes = gemm.cAlongN
+                    ? lanes(c, desc.cCol, desc.n, desc.cRow, desc.cBatch)
+                    : lanes(c, desc.cRow, desc.m, desc.cCol, desc.cBatch);
+  return gemm;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class DeviceContraction : public GeneratedKernel {
+public:
+  using GeneratedKernel::GeneratedKernel;
+
+  LogicalResult plan() override {
+    if (failed(describePrimitive(kernel, options, code)))
+      return failure();
+    code.reuse = libraryReuse(kernel, code);
+    gemms = describe();
+    for (DeviceGemm &gemm : gemms) {
+      gemm.chooseShape({options.multiprocessors, options.sharedBytes},
+                       options.contractions);
+      planLaunches(gemm);
+      gemm.addCosts(code.shapes);
+    }
+    return success();
+  }
+
+  LogicalResult emit(ModuleOp into) override {
+    unsigned number = 0;
+    for (const DeviceGemm &gemm : gemms) {
+      if (failed(emitLaunch(into, number++, [&](Emitter &e, Value block) {
+            gemm.emitTile(e, block);
+          })))
+        return failure();
+      if (gemm.parts() > 1 &&
+          failed(emitThreads(
+              into, number++, gemm.sums(), [&](Emitter &e, Value item) {
+                gemm.emitSum(e, e.mul(item, e.index(gemm.sumLanes())));
+              })))
+        return failure();
+    }
+    return success();
+  }
+
+private:
+  static int64_t elements(const DeviceGemm &gemm) {
+    return gemm.batch * gemm.m * gemm.n;
+  }
+
+  void planLaunches(const DeviceGemm &gemm) {
+    code.workspaceBytes = std::max(code.workspaceBytes, gemm.scratchBytes());
+    StringRef reason = "elements that pass at once are no neighbours in memory";
+    if (gemm.aLanes > 1 && gemm.bLanes > 1 && gemm.cLanes > 1)
+      reason = "";
+    addLaunch(elements(gemm) ? gemm.blocks() : 0, DeviceGemm::kThreads,
+              /*together=*/true, reason);
+    if (gemm.parts() > 1)
+      addLaunch(gemm.sums(), kBlockThreads, /*together=*/false,
+                gemm.sumLanes() > 1 ? ""
+                                    : "a thread adds the parts of an element");
+  }
+
+  Operand operand(unsigned argument) {
+    unsigned number = code.primitiveArgs[argument];
+    Type type = number < kernel.getNumArguments()
+                    ? kernel.getArgument(number).getType()
+                    : terminator.getOperand(0).getType();
+    return {number, getElementTypeOrSelf(type)};
+  }
+
+  SmallVector<DeviceGemm, 0> describe() {
+    Operand first = operand(0), second = operand(1), third = operand(2);
+    if (code.primitive.accumulate)
+      return {
+          describeProduct(code.primitive, first, second, operand(3), third)};
+    if (code.primitive.kind == PrimitiveKind::MatMul)
+      return {describeProduct(code.primitive, first, second, third)};
+    return describeConvolution(code.primitive, first, second, third);
+  }
+
+  SmallVector<DeviceGemm, 0> gemms; ///< one after another
+};
+
+} // namespace
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeDeviceContraction(func::FuncOp kernel,
+                               const CodegenOptions &options) {
+  return std::make_unique<DeviceContraction>(kernel, options);
+}

@@ -1,0 +1,402 @@
+//===- DeviceGemm.cpp - contractions by the threads of blocks -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "DeviceGemm.h"
+#include "DeviceContraction.h"
+#include "DeviceGemmTile.h"
+#include "Kinds/GeneratedKernel.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+void DeviceGemm::chooseShape(const TileDevice &device,
+                             const ContractionVariant &variant) {
+  auto bytes = [](Type type) {
+    return int64_t(type.getIntOrFloatBitWidth()) / 8;
+  };
+  shape = chooseTile({batch, m, n, k, onTensorCores(), bytes(type),
+                      std::max(bytes(aElement), bytes(bElement)),
+                      bytes(operand.type), aLanes, bLanes, aReads, bReads,
+                      isCopyable(true) && isCopyable(false)},
+                     device, variant);
+  rowsGrouped = rowsTogether(device.multiprocessors);
+}
+
+int64_t DeviceGemm::rowsTogether(int64_t multiprocessors) const {
+  double row = double(shape.m * aElement.getIntOrFloatBitWidth()) / aReads,
+         column = double(shape.n * bElement.getIntOrFloatBitWidth()) / bReads,
+         atOnce = double(multiprocessors * shape.resident);
+  // The fewest bytes for so many tiles are those of as many in both directions.
+  int64_t rows =
+      std::max<int64_t>(std::llround(std::sqrt(atOnce * column / row)), 1);
+  // Where all columns have place beside each other nothing is read twice.
+  if (double(tilesN()) * double(rows) <= atOnce)
+    return 1;
+  return std::max<int64_t>(std::min(rows, tilesM()), 1);
+}
+
+bool DeviceGemm::isCopyable(bool isA) const {
+  Type element = isA ? aElement : bElement;
+  int64_t lanes = isA ? aLanes : bLanes;
+  if (element != operand.type || element.isF64() ||
+      lanes * element.getIntOrFloatBitWidth() < 32)
+    return false;
+  // Words may go anywhere; more of them keep their direction.
+  return lanes == 1 || onTensorCores() || !isAlongK(isA);
+}
+
+Value Place::load(Emitter &e, Type element, unsigned lanes) const {
+  Type type = lanes == 1 ? element : VectorType::get({int64_t(lanes)}, element);
+  ++(lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
+  Value from = address;
+  if (inside)
+    from = arith::SelectOp::create(e.b, inside, from, e.zeros());
+  return LLVM::LoadOp::create(e.b, type, from,
+                              element.getIntOrFloatBitWidth() / 8);
+}
+
+void DeviceGemm::addCosts(SmallVectorImpl<ContractionShape> &costs) const {
+  double products = double(batch) * double(m) * double(n) * double(k);
+  double bits = double(shape.m * aElement.getIntOrFloatBitWidth()) / aReads +
+                double(shape.n * bElement.getIntOrFloatBitWidth()) / bReads;
+  auto add = [&](int64_t count, int64_t parts, int64_t length) {
+    ContractionShape cost;
+    cost.products =
+        products * double(count) / double(std::max<int64_t>(tiles(), 1));
+    cost.computed =
+        double(count * shape.m * shape.n) * double(llvm::alignTo(k, slice()));
+    cost.tileBytes = double(count) * bits / 8 *
+                     double(parts * llvm::alignTo(length, slice()));
+    cost.blocks = count * parts;
+    cost.share = shape.share;
+    cost.resident = shape.resident;
+    if (parts > 1) // stored, and loaded to be added
+      cost.tileBytes += 2 * double(scratchBytes());
+    if (addend)
+      cost.tileBytes += double(count * shape.m * shape.n) *
+                        double(cElement.getIntOrFloatBitWidth()) / 8;
+    costs.push_back(cost);
+  };
+  if (shape.wholeTiles)
+    add(shape.wholeTiles, 1, k);
+  add(partTiles(), parts(), shape.partLength);
+}
+
+int64_t DeviceGemm::scratchBytes() const {
+  if (parts() == 1)
+    return 0;
+  return parts() * partTiles() * shape.m * shape.n *
+         (type.getIntOrFloatBitWidth() / 8);
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Threads form a square of 16 x 16, and of each square of 64 x 64 elements
+/// every thread computes 4 x 4.
+void DeviceGemm::emitProducts(Emitter &e, const Tile &tile, Value thread,
+                              Value number) const {
+  auto [threadRow, threadColumn] = divided(e, thread, 16);
+  Value row = e.add(e.mul(threadRow, e.index(4)), bufferStart(e, number, true)),
+        column = e.add(e.mul(threadColumn, e.index(4)),
+                       bufferStart(e, number, false));
+  int64_t rows = 4 * squaresM(), columns = 4 * squaresN();
+  SmallVector<Value> start;
+  for (int64_t i = 0; i < rows * columns; ++i)
+    start.push_back(memref::LoadOp::create(e.b, tile.sums, sumAt(e, i)));
+  VectorType four = VectorType::get({4}, type);
+  SmallVector<Value> total = e.forLoop(
+      e.index(0), e.index(slice()), 1, start, [&](Value depth, ValueRange sum) {
+        // Both operands have the form [k][m or n].
+        auto read = [&](Value shared, Value at, bool isA) {
+          Value base = e.mul(depth, e.index(pitch(isA)));
+          SmallVector<Value> elements;
+          for (int64_t s = 0; s < this->tile(isA) / 64; ++s) {
+            Value from = e.add(e.add(base, at), e.index(64 * s));
+            Value vector =
+                vector::LoadOp::create(e.b, four, shared, asIndex(e, from));
+            for (int64_t i = 0; i < 4; ++i)
+              elements.push_back(vector::ExtractOp::create(e.b, vector, i));
+          }
+          return elements;
+        };
+        SmallVector<Value> x = read(tile.sharedA, row, true),
+                           y = read(tile.sharedB, column, false);
+        SmallVector<Value> next;
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t j = 0; j < columns; ++j)
+            next.push_back(e.fma(x[i], y[j], sum[i * columns + j]));
+        return next;
+      });
+  for (int64_t i = 0; i < rows * columns; ++i)
+    memref::StoreOp::create(e.b, total[i], tile.sums, sumAt(e, i));
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Returns one element, or a vector of several.
+static Value together(Emitter &e, ArrayRef<Value> sums) {
+  if (sums.size() == 1)
+    return sums.front();
+  Type type = sums.front().getType();
+  return vector::FromElementsOp::create(
+      e.b, VectorType::get({int64_t(sums.size())}, type), sums);
+}
+
+/// Stores adjacent sums of a part of a tile; parts are stored as
+/// [part][tile][m][n] of whole tiles.
+void DeviceGemm::emitPartial(Emitter &e, const Tile &tile,
+                             const Result &result) const {
+  Value offset =
+      e.add(e.mul(tile.partial, e.index(shape.m)), e.sub(result.row, tile.row));
+  offset =
+      e.add(e.mul(offset, e.index(shape.n)), e.sub(result.column, tile.column));
+  Value address = LLVM::GEPOp::create(e.b, e.scratch.getType(), type, e.scratch,
+                                      ArrayRef<LLVM::GEPArg>{offset});
+  LLVM::StoreOp::create(e.b, together(e, result.sums), address,
+                        type.getIntOrFloatBitWidth() / 8);
+}
+
+/// Returns whether elements lie inside of the result; null: all do.
+Value DeviceGemm::insideOf(Emitter &e, Value row, Value column) const {
+  Value inside;
+  if (m % shape.m)
+    inside = isBelow(e, row, m);
+  if (n % shape.n) {
+    Value fits = isBelow(e, column, n);
+    inside = inside ? e.andi(inside, fits) : fits;
+  }
+  return inside;
+}
+
+/// Loads adjacent elements of what the product is added to, as sums are.
+Value DeviceGemm::loadAddend(Emitter &e, const Tile &tile, Value row,
+                             Value column, unsigned lanes) const {
+  Value loaded = addend(e, tile.batch, row, column, insideOf(e, row, column))
+                     .load(e, cElement, lanes);
+  return formed(e, loaded, {type});
+}
+
+/// Stores adjacent elements where they lie inside of the result.
+void DeviceGemm::emitStore(Emitter &e, const Tile &tile, Value row,
+                           Value column, Value elements) const {
+  auto put = [&] {
+    store(e, tile.batch, row, column, elements);
+    return SmallVector<Value>();
+  };
+  if (Value inside = insideOf(e, row, column))
+    e.ifThen(inside, put, nullptr);
+  else
+    put();
+}
+
+/// Stores what a thread has of a tile, or of a part of it. The result may lie
+/// where the addend does, so that no load can pass a store before it: some are
+/// issued together, into registers that slices have left.
+void DeviceGemm::emitResults(Emitter &e, const Tile &tile,
+                             ArrayRef<Result> results) const {
+  // Where a block is alone on its multiprocessor, nobody hides its waiting.
+  size_t words = shape.resident == 1 ? 32 : 16;
+  size_t most = words * 32 / type.getIntOrFloatBitWidth();
+  while (!results.empty()) {
+    size_t lanes = results.front().sums.size();
+    ArrayRef<Result> some = results.take_front(most / lanes);
+    SmallVector<Value> loaded;
+    if (addend && !tile.partial)
+      for (const Result &r : some)
+        loaded.push_back(loadAddend(e, tile, r.row, r.column, lanes));
+    for (auto [i, r] : llvm::enumerate(some)) {
+      if (tile.partial) {
+        emitPartial(e, tile, r);
+        continue;
+      }
+      Value sum = together(e, r.sums);
+      if (!loaded.empty())
+        sum = arith::AddFOp::create(e.b, loaded[i], sum);
+      emitStore(e, tile, r.row, r.column, sum);
+    }
+    results = results.drop_front(some.size());
+  }
+}
+
+SmallVector<DeviceGemm::Result>
+DeviceGemm::resultsOfThreads(Emitter &e, const Tile &tile, Value thread) const {
+  // Parts are stored row by row.
+  bool alongN = tile.partial || cAlongN;
+  int64_t lanes = tile.partial ? 4 : std::min<int64_t>(cLanes, 4);
+  auto [threadRow, threadColumn] = divided(e, thread, 16);
+  Value firstRow = e.add(tile.row, e.mul(threadRow, e.index(4)));
+  Value firstColumn = e.add(tile.column, e.mul(threadColumn, e.index(4)));
+  int64_t rows = 4 * squaresM(), columns = 4 * squaresN();
+  // Element i of a thread's side is at position 64 * (i / 4) + i % 4.
+  auto place = [](int64_t i) { return i / 4 * 64 + i % 4; };
+  SmallVector<Result> results;
+  for (int64_t outer = 0; outer < (alongN ? rows : columns); ++outer)
+    for (int64_t inner = 0; inner < (alongN ? columns : rows); inner += lanes) {
+      int64_t i = alongN ? outer : inner, j = alongN ? inner : outer;
+      Result result{e.add(firstRow, e.index(place(i))),
+                    e.add(firstColumn, e.index(place(j))),
+                    {}};
+      for (int64_t l = 0; l < lanes; ++l)
+        result.sums.push_back(memref::LoadOp::create(
+            e.b, tile.sums,
+            sumAt(e, alongN ? i * columns + j + l : (i + l) * columns + j)));
+      results.push_back(result);
+    }
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+void DeviceGemm::emitSliceProducts(Emitter &e, const Tile &tile, Value thread,
+                                   Value number) const {
+  if (onTensorCores())
+    emitWarpProducts(e, tile, thread, number);
+  else
+    emitProducts(e, tile, thread, number);
+}
+
+SmallVector<Value> DeviceGemm::tileAt(Emitter &e, Value number) const {
+  if (rowsGrouped == 1)
+    return split(e, number, {batch, tilesM(), tilesN()});
+  auto [ofBatch, inBatch] = divided(e, number, tilesM() * tilesN());
+  auto [group, inGroup] = divided(e, inBatch, rowsGrouped * tilesN());
+  auto [column, row] = divided(e, inGroup, rowsGrouped);
+  // The last group may have fewer rows.
+  if (int64_t left = tilesM() % rowsGrouped) {
+    Value isFull = isBelow(e, group, tilesM() / rowsGrouped);
+    auto [lastColumn, lastRow] = divided(e, inGroup, left);
+    column = e.select(isFull, column, lastColumn);
+    row = e.select(isFull, row, lastRow);
+  }
+  return {ofBatch, e.add(e.mul(group, e.index(rowsGrouped)), row), column};
+}
+
+/// Finds the tile of a block, and its part of k.
+DeviceGemm::Tile DeviceGemm::tileOf(Emitter &e, Value block, Value &isWhole,
+                                    Value &partial) const {
+  Value number = block, part = e.index(0);
+  if (parts() > 1) {
+    Value past = e.sub(block, e.index(shape.wholeTiles));
+    if (shape.wholeTiles)
+      isWhole = isBelow(e, block, shape.wholeTiles);
+    auto [inParts, ofTile] = divided(e, past, partTiles());
+    part = inParts, partial = past;
+    number = e.add(ofTile, e.index(shape.wholeTiles));
+    if (isWhole) {
+      number = e.select(isWhole, block, number);
+      part = e.select(isWhole, e.index(0), part);
+    }
+  }
+  SmallVector<Value> at = tileAt(e, number);
+  Tile tile;
+  tile.batch = at[0];
+  tile.row = e.mul(at[1], e.index(shape.m));
+  tile.column = e.mul(at[2], e.index(shape.n));
+  tile.low = e.mul(part, e.index(shape.partLength));
+  tile.high = e.minimum(e.add(tile.low, e.index(shape.partLength)), e.index(k));
+  if (isWhole)
+    tile.high = e.select(isWhole, e.index(k), tile.high);
+  return tile;
+}
+
+void DeviceGemm::emitTile(Emitter &e, Value block) const {
+  Value isWhole, partial;
+  Tile tile = tileOf(e, block, isWhole, partial);
+  auto shared = [&](bool isA) {
+    return e.sharedBuffer(operand.type, shape.buffers * sharedElements(isA));
+  };
+  tile.sharedA = shared(/*isA=*/true);
+  tile.sharedB = shared(/*isA=*/false);
+  tile.sums = e.privateBuffer(type, kThreads, sumsOfThread());
+  // With 128 registers a thread, two blocks fit a multiprocessor at once.
+  if (shape.resident == 2)
+    e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
+  e.forThreads(kThreads, [&](Value) {
+    for (int64_t i = 0; i < sumsOfThread(); ++i)
+      memref::StoreOp::create(e.b, e.constant(type, 0.0), tile.sums,
+                              sumAt(e, i));
+  });
+  if (k > 0)
+    shape.isCopied ? emitSlicesAsync(e, tile) : emitSlices(e, tile);
+  auto results = [&](Value partial) {
+    Tile to = tile;
+    to.partial = partial;
+    if (!partial && gathersResults()) {
+      emitGatheredResults(e, to);
+      return SmallVector<Value>();
+    }
+    e.forThreads(kThreads, [&](Value thread) {
+      emitResults(e, to,
+                  onTensorCores() ? resultsOfWarps(e, to, thread)
+                                  : resultsOfThreads(e, to, thread));
+    });
+    return SmallVector<Value>();
+  };
+  if (isWhole)
+    e.ifThen(
+        isWhole, [&] { return results({}); }, [&] { return results(partial); });
+  else
+    results(partial);
+}
+
+int64_t DeviceGemm::sumLanes() const {
+  int64_t wide = 128 / int64_t(type.getIntOrFloatBitWidth());
+  return n % wide == 0 && cAlongN && int64_t(cLanes) >= wide ? wide : 1;
+}
+
+/// Loads of kInFlight parts are issued before the first one is added.
+void DeviceGemm::emitSum(Emitter &e, Value first) const {
+  constexpr int64_t kInFlight = 8;
+  int64_t lanes = sumLanes(), whole = parts() / kInFlight * kInFlight;
+  Type loaded = lanes == 1 ? type : VectorType::get({lanes}, type);
+  Value pitch = e.index(partTiles() * shape.m * shape.n);
+  auto load = [&](Value part) -> Value {
+    Value offset = e.add(e.mul(part, pitch), first);
+    Value address =
+        LLVM::GEPOp::create(e.b, e.scratch.getType(), type, e.scratch,
+                            ArrayRef<LLVM::GEPArg>{offset});
+    return LLVM::LoadOp::create(e.b, loaded, address,
+                                type.getIntOrFloatBitWidth() / 8);
+  };
+  auto some = [&](Value part, int64_t count, Value total) {
+    SmallVector<Value> values;
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(load(e.add(part, e.index(i))));
+    for (Value value : values)
+      total = arith::AddFOp::create(e.b, total, value);
+    return total;
+  };
+  SmallVector<Value> in = split(e, first, {partTiles(), shape.m, shape.n});
+  SmallVector<Value> at = tileAt(e, e.add(in[0], e.index(shape.wholeTiles)));
+  Tile tile;
+  tile.batch = at[0];
+  Value row = e.add(e.mul(at[1], e.index(shape.m)), in[1]),
+        column = e.add(e.mul(at[2], e.index(shape.n)), in[2]);
+  Value before;
+  if (addend)
+    before = loadAddend(e, tile, row, column, unsigned(lanes));
+  Value total = arith::ConstantOp::create(e.b, e.b.getZeroAttr(loaded));
+  total = e.forLoop(e.index(0), e.index(whole), kInFlight, total,
+                    [&](Value part, ValueRange sum) {
+                      return SmallVector<Value>{some(part, kInFlight, sum[0])};
+                    })
+              .front();
+  total = some(e.index(whole), parts() - whole, total);
+  if (before)
+    total = arith::AddFOp::create(e.b, before, total);
+  emitStore(e, tile, row, column, total);
+}

@@ -1,0 +1,320 @@
+//===- DeviceTiles.cpp - how a contraction is cut into blocks -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rates are those of an H200: bounds from its data sheet and machine code, and
+// what prototypes of such loops reached of the tightest one. Only their
+// proportions matter here.
+//
+//===----------------------------------------------------------------------===//
+#include "DeviceTiles.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+namespace {
+
+/// A tile that blocks may compute.
+struct Tile {
+  int64_t m, n;
+  int64_t resident; ///< blocks of it that share a multiprocessor
+  /// Products in a given time by fused multiply-adds, over those of 128 x 128
+  /// (0: no such code). Small tiles load more bytes a product.
+  double threads;
+};
+
+} // namespace
+
+static constexpr Tile kTiles[] = {
+    {128, 128, 2, 1}, {128, 64, 2, 0.85}, {64, 128, 2, 0.85}, {64, 64, 4, 0.68},
+    {128, 256, 1, 0}, {256, 128, 1, 0},   {128, 192, 1, 0},   {192, 128, 1, 0},
+    {256, 64, 2, 0},  {64, 256, 2, 0}};
+
+/// A multiprocessor's cycles in a microsecond, and what it does in one at most:
+/// products by mma.sync (62 % of what the data sheet says of tensor cores, as
+/// microbenchmarks of Hopper have found), of words and of halves; bytes of
+/// shared memory; its share of the L2 cache's bytes (34 were measured).
+static constexpr double kCycles = 1755, kWordProducts = 635,
+                        kHalfProducts = 1270, kSharedRate = 128,
+                        kCacheRate = 34;
+/// What loops reach of the tightest of these bounds, measured: where two blocks
+/// share a multiprocessor, and where one is alone, whose warps wait at the same
+/// barrier. Words are rounded on their way, which takes issue slots in bursts.
+/// Products of 4,096 by TF32: 165 TFLOP/s with two blocks of 128 x 128, 139
+/// with one of 128 x 256; of halves 381 and 409.
+static constexpr double kWordsReached = 0.7, kHalvesReached = 0.8,
+                        kWordsAlone = 0.56, kHalvesAlone = 0.7;
+/// What is left of that where slices pass through registers.
+static constexpr double kPastRegisters = 0.8;
+/// A multiprocessor's products in a microsecond with tiles of 128 x 128 by
+/// fused multiply-adds.
+static constexpr double kThreadRate = 0.155e6;
+static constexpr double kLaunchMicroseconds = 3;
+/// Products for which instructions are issued in a cycle beside loads (most of
+/// the others round words); and instructions that each load costs that takes
+/// less than 16 bytes: its address, whether it is inside. A multiprocessor
+/// issues 4 of 32 threads in a cycle. Counted in SASS.
+static constexpr double kWordsIssued = 546, kHalvesIssued = 2214,
+                        kLoadInstructions = 14, kIssued = 128;
+/// What of a multiprocessor's rate a block reaches that is alone on it, where
+/// others fit beside it (0.88 and 0.9 were measured with a fourth buffer).
+static constexpr double kAlone = 0.8;
+/// What starting and ending a block costs, as a length of k.
+static constexpr double kBlockDepth = 48;
+/// The shortest part of k that is worth a block.
+static constexpr int64_t kLeastPart = 256, kLeastTailPart = 64;
+/// Of each block, what the system takes of a multiprocessor's shared memory;
+/// and what a multiprocessor has where a block may have no more than 99 KiB.
+static constexpr int64_t kSystemShared = 1024, kLeastShared = 160 * 1024;
+/// Registers for elements on their way, of tensor cores and f64, and else, and
+/// the most loads: where each has an address of its own, more take what
+/// registers the sums of a tile of 128 x 128 leave.
+static constexpr int64_t kStagedWide = 16, kStagedThread = 12, kMostLoads = 12,
+                         kStagedAlone = 24;
+
+namespace {
+/// The way of slices to shared memory.
+struct Pipeline {
+  int64_t slice, buffers;
+  bool isCopied;
+};
+} // namespace
+
+/// Returns the bytes of one slice of both operands in shared memory, whose rows
+/// are padded: copied words by 4, others by 8 elements.
+static int64_t sliceBytes(const TileProblem &p, const Tile &t, int64_t slice,
+                          bool isCopied) {
+  int64_t pad = isCopied && p.sharedBytes == 4 ? 4 : 8;
+  auto side = [&](int64_t tile) {
+    return std::max(tile * (slice + pad), slice * (tile + 8));
+  };
+  return (side(t.m) + side(t.n)) * p.sharedBytes;
+}
+
+/// Returns whether threads load whole vectors of such slices, and products take
+/// whole ones.
+static bool isPossible(const TileProblem &p, const Tile &t, int64_t slice) {
+  int64_t a = t.m * slice / kTileThreads, b = t.n * slice / kTileThreads;
+  // An instruction of tensor cores takes 16 halves, or 8 words.
+  int64_t step = p.onTensorCores && p.sharedBytes < 4 ? 16 : 8;
+  return a >= p.aLanes && b >= p.bLanes && a % p.aLanes == 0 &&
+         b % p.bLanes == 0 && slice >= step &&
+         (p.onTensorCores || t.threads > 0) &&
+         (p.sumBytes <= 4 || t.resident == 4);
+}
+
+/// Returns whether its elements on their way fit into registers, too.
+static bool isFast(const TileProblem &p, const Tile &t, int64_t slice,
+                   bool isCopied) {
+  int64_t a = t.m * slice / kTileThreads, b = t.n * slice / kTileThreads;
+  int64_t staged = isCopied ? 0 : (a + b) * p.memoryBytes / 4;
+  int64_t most = t.resident == 1                     ? kStagedAlone
+                 : p.onTensorCores || p.sumBytes > 4 ? kStagedWide
+                                                     : kStagedThread;
+  if (staged > most || (p.onTensorCores && slice < 16))
+    return false;
+  // ptxas gives so few sums 32 registers, and spills what deeper slices load.
+  if (t.resident == 4 && slice > 32)
+    return false;
+  return t.resident == 4 || a / p.aLanes + b / p.bLanes <= kMostLoads;
+}
+
+/// Returns the shared memory for each of so many blocks on a multiprocessor.
+static int64_t sharedOfBlock(const TileDevice &device, int64_t resident) {
+  int64_t all = device.sharedBytes + kSystemShared;
+  return std::min(device.sharedBytes, all < kLeastShared
+                                          ? kLeastShared / resident
+                                          : all / resident - kSystemShared);
+}
+
+/// Returns the longest slices that are fast for a tile, copied ahead where that
+/// is possible, or what the variant asks for; none: this tile does not fit.
+/// Slices of 128 bytes a row halve the barriers, and load whole lines.
+static std::optional<Pipeline> pipelineOf(const TileProblem &p, const Tile &t,
+                                          const TileDevice &device,
+                                          const ContractionVariant &variant) {
+  auto fits = [&](int64_t slice, int64_t buffers, bool isCopied, int64_t most) {
+    return isPossible(p, t, slice) &&
+           buffers * sliceBytes(p, t, slice, isCopied) <= most;
+  };
+  auto choose = [&](int64_t buffers, bool isCopied,
+                    int64_t most) -> std::optional<Pipeline> {
+    if (variant.slice && fits(variant.slice, buffers, isCopied, most))
+      return Pipeline{variant.slice, buffers, isCopied};
+    for (int64_t slice : {64, 32, 16, 8})
+      if (fits(slice, buffers, isCopied, most) && isFast(p, t, slice, isCopied))
+        return Pipeline{slice, buffers, isCopied};
+    if (variant.tile)
+      for (int64_t slice : {32, 16, 8})
+        if (fits(slice, buffers, isCopied, most))
+          return Pipeline{slice, buffers, isCopied};
+    return std::nullopt;
+  };
+  if (p.isCopyable && (!variant.stages || variant.stages > 2)) {
+    if (variant.stages)
+      if (auto asked = choose(variant.stages, true, device.sharedBytes))
+        return asked;
+    int64_t most = sharedOfBlock(device, t.resident);
+    if (auto copied = choose(3, true, most)) {
+      if (fits(copied->slice, 4, true, most))
+        copied->buffers = 4;
+      return copied;
+    }
+  }
+  return choose(variant.stages == 1 ? 1 : 2, false, device.sharedBytes);
+}
+
+/// Returns whether a tile is what a variant asks for.
+static bool isWanted(const Tile &t, int64_t tile) {
+  return std::max(t.m, t.n) == tile && (t.m == t.n || tile > 128);
+}
+
+/// Returns the cycles for one k of a tile that loads of less than 16 bytes take
+/// more than others.
+static double cyclesOfNarrowLoads(const TileProblem &p, const Tile &t) {
+  double wide = 16 / double(p.memoryBytes);
+  auto more = [&](int64_t length, int64_t lanes) {
+    return double(length) * std::max(1 / double(lanes) - 1 / wide, 0.0);
+  };
+  return (more(t.m, p.aLanes) + more(t.n, p.bLanes)) * kLoadInstructions /
+         kIssued;
+}
+
+/// Returns a multiprocessor's products in a microsecond.
+static double rateOf(const TileProblem &p, const Tile &t, bool isCopied) {
+  double m = double(t.m), n = double(t.n), products = m * n;
+  double narrow = cyclesOfNarrowLoads(p, t);
+  if (!p.onTensorCores) {
+    double rate = kThreadRate * t.threads;
+    return products / (products / rate + narrow / kCycles);
+  }
+  // Warps form 2 x 4 or 4 x 2, the longer side divided by 4.
+  bool ofWords = p.sharedBytes >= 4;
+  double fragments = 8 * (std::max(m, n) / 4 + std::min(m, n) / 2);
+  double bytes = (fragments + m + n) * double(p.sharedBytes);
+  double cycles = std::max(
+      {products / (ofWords ? kWordProducts : kHalfProducts),
+       bytes / kSharedRate,
+       (m / p.aReads + n / p.bReads) * double(p.memoryBytes) / kCacheRate,
+       products / (ofWords ? kWordsIssued : kHalvesIssued) + narrow});
+  bool isAlone = t.resident == 1;
+  double reached = ofWords ? (isAlone ? kWordsAlone : kWordsReached)
+                           : (isAlone ? kHalvesAlone : kHalvesReached);
+  return products / cycles * kCycles * reached *
+         (isCopied ? 1 : kPastRegisters);
+}
+
+namespace {
+
+/// Estimates the time of the ways to cut a contraction into tiles of one kind.
+class Waves {
+public:
+  Waves(const TileProblem &p, const Tile &t, bool isCopied,
+        int64_t multiprocessors)
+      : p(p), t(t), processors(double(multiprocessors)),
+        rate(rateOf(p, t, isCopied)),
+        tiles(double(p.batch) * double(llvm::divideCeil(p.m, t.m)) *
+              double(llvm::divideCeil(p.n, t.n))) {}
+
+  /// Microseconds where `whole` tiles have a block each, the others `parts`.
+  double microseconds(double whole, int64_t parts, int64_t partLength) const {
+    double time = blocks(whole, p.k);
+    if (whole < tiles)
+      time +=
+          blocks((tiles - whole) * double(parts), std::min(partLength, p.k));
+    if (parts > 1)
+      time += kLaunchMicroseconds + partialBytes(whole, parts) * 2 /
+                                        (kCacheRate * kCycles * processors);
+    return time;
+  }
+  double partialBytes(double whole, int64_t parts) const {
+    return (tiles - whole) * double(t.m * t.n * parts * p.sumBytes);
+  }
+  /// Tiles in full waves.
+  double inWaves() const {
+    double wave = processors * double(t.resident);
+    return std::floor(tiles / wave) * wave;
+  }
+  /// Parts that make one wave of the tiles that are left.
+  int64_t tailParts() const {
+    double left = tiles - inWaves();
+    return left > 0 ? int64_t(processors * double(t.resident) / left) : 1;
+  }
+
+private:
+  double blocks(double count, int64_t depth) const {
+    double block = double(t.m * t.n) * (double(depth) + kBlockDepth) / rate;
+    // Blocks of the multiprocessor that has most; in turn, two at a time.
+    double most = std::ceil(count / processors);
+    if (t.resident == 1)
+      return most * block;
+    double pairs = std::floor(most / 2) * 2;
+    return pairs * block + (most - pairs) * block / kAlone;
+  }
+
+  const TileProblem &p;
+  const Tile &t;
+  double processors, rate, tiles;
+};
+
+} // namespace
+
+TileShape ckopt::codegen::chooseTile(const TileProblem &p,
+                                     const TileDevice &device,
+                                     const ContractionVariant &variant) {
+  TileShape best;
+  double least = -1;
+  TileProblem wide = p; // what rates of devices are of
+  wide.aLanes = wide.bLanes = 16 / p.memoryBytes;
+  wide.aReads = wide.bReads = 1;
+  bool hasWanted = llvm::any_of(kTiles, [&](const Tile &t) {
+    return isWanted(t, variant.tile) && pipelineOf(p, t, device, variant);
+  });
+  auto consider = [&](const Tile &t, const Pipeline &pipeline, double whole,
+                      int64_t wanted, int64_t leastPart) {
+    int64_t length = llvm::alignTo(
+        llvm::divideCeil(std::max<int64_t>(p.k, 1), wanted), kPartStep);
+    int64_t parts = std::max<int64_t>(llvm::divideCeil(p.k, length), 1);
+    Waves waves(p, t, pipeline.isCopied, device.multiprocessors);
+    if (wanted > 1 && !variant.parts &&
+        (length < leastPart ||
+         waves.partialBytes(whole, parts) > kMostPartialBytes))
+      return false;
+    double time = waves.microseconds(whole, parts, length);
+    if (least < 0 || time < least) {
+      least = time;
+      best = {t.m, t.n, pipeline.slice, parts, length};
+      best.wholeTiles = parts > 1 ? int64_t(whole) : 0;
+      best.resident = t.resident;
+      best.buffers = pipeline.buffers;
+      best.isCopied = pipeline.isCopied;
+      best.share =
+          rateOf(p, t, pipeline.isCopied) / rateOf(wide, kTiles[0], false);
+    }
+    return true;
+  };
+  for (const Tile &t : kTiles) {
+    std::optional<Pipeline> pipeline = pipelineOf(p, t, device, variant);
+    if (!pipeline || (hasWanted && !isWanted(t, variant.tile)))
+      continue;
+    int64_t first = std::max<int64_t>(variant.parts, 1), last = first;
+    if (!variant.parts)
+      last = 4 * device.multiprocessors + 1;
+    for (int64_t wanted = first; wanted <= last; ++wanted)
+      if (!consider(t, *pipeline, 0, wanted, kLeastPart))
+        break;
+    Waves waves(p, t, pipeline->isCopied, device.multiprocessors);
+    if (double whole = waves.inWaves(); whole > 0 && !variant.parts)
+      for (int64_t parts = waves.tailParts(); parts > 1; parts /= 2)
+        consider(t, *pipeline, whole, parts, kLeastTailPart);
+  }
+  // A part of one slice needs no second buffer.
+  if (best.depth(p.k) <= best.slice)
+    best.buffers = 1, best.isCopied = false;
+  return best;
+}

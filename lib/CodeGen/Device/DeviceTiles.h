@@ -1,0 +1,81 @@
+//===- DeviceTiles.h - how a contraction is cut into blocks -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: a tile of 128 x 128 needs the fewest bytes a product, but few of
+// them leave multiprocessors without work, and the last of many run when most
+// are idle. Smaller tiles, and parts of k that are added up afterwards, make
+// more blocks of less work each. Method: estimates the time of every choice by
+// waves of blocks over the device's multiprocessors, and takes the shortest:
+// all tiles in as many parts, or in parts only those that are left behind full
+// waves (which then make one short wave more). A variant for measurements
+// leaves fewer choices. Guarantee: the choice follows from shape, types, the
+// number of multiprocessors and a block's shared memory alone, so a contraction
+// has the same bits in every plan. Complexity: O(parts) for each shape of tile.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_CODEGEN_DEVICE_DEVICETILES_H
+#define CKOPT_LIB_CODEGEN_DEVICE_DEVICETILES_H
+
+#include "ckopt/Target/TargetInfo.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ckopt::codegen {
+
+/// What a contraction is cut for.
+struct TileDevice {
+  int64_t multiprocessors;
+  int64_t sharedBytes; ///< shared memory that a block may have
+};
+
+/// What decides how a contraction is cut.
+struct TileProblem {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool onTensorCores = false;
+  int64_t sumBytes = 4;    ///< of an element of the sums
+  int64_t memoryBytes = 4; ///< of an operand's element, the larger one
+  int64_t sharedBytes = 4; ///< of an operand's element in shared memory
+  /// Of an operand's elements, how many one load takes.
+  int64_t aLanes = 1, bLanes = 1;
+  /// How often it reads them for each time that they come from the L2 cache.
+  double aReads = 1, bReads = 1;
+  /// Both operands may be copied to shared memory as they are.
+  bool isCopyable = false;
+};
+
+/// The tile that a block computes, over a part of k, slice by slice.
+struct TileShape {
+  int64_t m = 64, n = 64;
+  /// The part of k that one buffer in shared memory holds.
+  int64_t slice = 16;
+  int64_t parts = 1, partLength = 1; ///< of k
+  /// The first tiles, that have a block each although there are parts.
+  int64_t wholeTiles = 0;
+  int64_t resident = 4;  ///< blocks that share a multiprocessor
+  int64_t buffers = 2;   ///< in shared memory, of each operand
+  bool isCopied = false; ///< asynchronously, past registers
+  /// Of the products in a given time by tiles of 128 x 128, for costs.
+  double share = 1;
+
+  /// The length of k that a block goes through at most.
+  int64_t depth(int64_t k) const {
+    return wholeTiles ? k : std::min(partLength, k);
+  }
+  bool operator==(const TileShape &) const = default;
+};
+
+/// Threads of a block.
+inline constexpr int64_t kTileThreads = 256;
+/// What parts of k are a multiple of; slices divide it.
+inline constexpr int64_t kPartStep = 64;
+/// The most bytes that partial results of one contraction take.
+inline constexpr int64_t kMostPartialBytes = int64_t(32) << 20;
+
+TileShape chooseTile(const TileProblem &problem, const TileDevice &device,
+                     const ContractionVariant &variant = {});
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CODEGEN_DEVICE_DEVICETILES_H

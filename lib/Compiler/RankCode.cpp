@@ -1,0 +1,186 @@
+//===- RankCode.cpp - one rank compiles, all run the code -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rank 0 plans and makes machine code, of the processor features that all ranks
+// have; the others get both as bytes, whose hash they check. What goes wrong on
+// rank 0 is an error on all.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Compiler/Together.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/ToldError.h"
+#include "ckopt/Target/Cpu/Emit.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace ckopt;
+using runtime::World;
+
+//===----------------------------------------------------------------------===//
+// Bytes of rank 0
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What rank 0 says before its bytes follow.
+struct Announcement {
+  int64_t code = ExitOk; ///< else the bytes say why
+  int64_t bytes = 0;
+  uint64_t hash = 0;
+};
+} // namespace
+
+/// Gives rank 0's text to all ranks, in messages of a size that engines take.
+static llvm::Error broadcastText(World &world, Announcement &head,
+                                 std::string &text) {
+  constexpr int64_t kMost = int64_t(256) << 20;
+  std::string error;
+  head.bytes = int64_t(text.size());
+  head.hash = llvm::xxh3_64bits(llvm::StringRef(text));
+  if (!world.broadcast(&head, sizeof(head), error))
+    return rankError(error);
+  text.resize(size_t(head.bytes));
+  for (int64_t at = 0; at < head.bytes; at += kMost)
+    if (!world.broadcast(text.data() + at, std::min(kMost, head.bytes - at),
+                         error))
+      return rankError(error);
+  if (llvm::xxh3_64bits(llvm::StringRef(text)) != head.hash)
+    return rankError("what rank 0 compiled came to rank " +
+                     llvm::Twine(world.rank()) + " on " + world.host() +
+                     " as other bytes than it sent");
+  return llvm::Error::success();
+}
+
+namespace {
+/// Keeps a line each of the errors that a handler is told, and their notes, for
+/// ranks that are not told them.
+class ErrorLines {
+public:
+  explicit ErrorLines(MessageHandler &handler)
+      : handler(handler), before(handler) {
+    handler = [this](const Message &message) {
+      bool isNote = message.severity == Message::Severity::Note;
+      if (!isNote)
+        ofError = message.severity == Message::Severity::Error;
+      if (ofError)
+        text += (text.empty() ? "" : "\n") +
+                (isNote ? message.str() : message.placed());
+      before(message);
+    };
+  }
+  ~ErrorLines() { handler = before; }
+  const std::string &lines() const { return text; }
+
+private:
+  MessageHandler &handler;
+  MessageHandler before;
+  bool ofError = false; ///< the last one that was no note
+  std::string text;
+};
+} // namespace
+
+/// Runs `make` on rank 0, and `take` with what it returned on the others.
+/// `messages` is told why rank 0 failed, and the others' errors say it.
+static llvm::Error
+fromMain(World &world, MessageHandler &messages,
+         llvm::function_ref<llvm::Expected<std::string>()> make,
+         llvm::function_ref<llvm::Error(llvm::StringRef)> take) {
+  runtime::KeepAlive alive;
+  std::string text;
+  Announcement head;
+  ErrorText why;
+  bool isTold = false;
+  if (world.isMain()) {
+    ErrorLines told(messages);
+    auto own = make();
+    if (!own && failureEndsAll())
+      return own.takeError();
+    if (own) {
+      text = std::move(*own);
+    } else {
+      llvm::Error error = own.takeError();
+      isTold = error.isA<ToldError>();
+      why = takeErrorText(std::move(error));
+      head.code = why.code;
+      text = isTold && !told.lines().empty() ? told.lines() : why.text;
+    }
+  }
+  llvm::Error sent = broadcastText(world, head, text);
+  if (why.code != ExitOk) {
+    llvm::consumeError(std::move(sent));
+    return isTold ? toldError(why.code, why.text)
+                  : makeError(why.code, why.text);
+  }
+  if (sent)
+    return sent;
+  if (head.code != ExitOk)
+    return makeError(ExitCode(head.code), "rank 0: " + text);
+  return world.isMain() ? llvm::Error::success() : take(text);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans and code
+//===----------------------------------------------------------------------===//
+
+llvm::Error ckopt::planOnMain(Compilation &compilation) {
+  World *world = World::current();
+  if (!world || !compilation.given().together)
+    return compilation.plan();
+  auto plan = [&]() -> llvm::Expected<std::string> {
+    if (llvm::Error error = compilation.plan())
+      return std::move(error);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    mlir::OpPrintingFlags flags;
+    flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+    compilation.module().print(stream, flags);
+    return text;
+  };
+  return fromMain(
+      *world, compilation.options().messages, plan,
+      [&](llvm::StringRef text) { return compilation.adopt(text); });
+}
+
+llvm::Error ckopt::emitOnMain(Compilation &compilation) {
+  World *world = World::current();
+  if (!world || !compilation.given().together)
+    return compilation.emit();
+  auto emit = [&]() -> llvm::Expected<std::string> {
+    if (llvm::Error error = compilation.emit())
+      return std::move(error);
+    return compilation.code().pack();
+  };
+  auto take = [&](llvm::StringRef packed) -> llvm::Error {
+    auto taken = packed.empty() ? llvm::Expected<bool>(false)
+                                : compilation.adoptCode(packed);
+    if (!taken)
+      return taken.takeError();
+    return *taken ? llvm::Error::success() : compilation.emit();
+  };
+  return fromMain(*world, compilation.options().messages, emit, take);
+}
+
+//===----------------------------------------------------------------------===//
+// Processors
+//===----------------------------------------------------------------------===//
+
+llvm::Error ckopt::agreeOnCpu(CpuOptions &cpu) {
+  World &world = *World::current();
+  MachineCpu own = MachineCpu::own(
+      ("rank " + llvm::Twine(world.rank()) + " on " + world.host()).str());
+  auto texts = gatherTexts(own.name + "\n" + own.architecture + "\n" +
+                           llvm::join(own.features, "\n"));
+  if (!texts)
+    return texts.takeError();
+  std::vector<MachineCpu> all;
+  for (llvm::StringRef text : *texts) {
+    llvm::SmallVector<llvm::StringRef> lines;
+    text.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    MachineCpu machine{lines[0].str(), lines[1].str(), {}};
+    for (llvm::StringRef feature : llvm::drop_begin(lines, 2))
+      machine.features.push_back(feature.str());
+    all.push_back(std::move(machine));
+  }
+  return settleCpu(cpu, own, all);
+}

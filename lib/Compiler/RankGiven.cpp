@@ -1,0 +1,210 @@
+//===- RankGiven.cpp - compares what ranks were given ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rank 0 plans and compiles for all, so that what another rank was given
+// besides would be ignored in silence. Options, models and weights are compared
+// before anything is planned: the same flags with the same values, however
+// numbers are written. Of files only contents count, since machines may have
+// them elsewhere; what rank 0 alone writes or prints is left out.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Compiler/Together.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/FlagTable.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+#include <charconv>
+#include <map>
+
+using namespace ckopt;
+using runtime::World;
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+/// Returns whether a flag says nothing to ranks other than 0, or is a rank's
+/// own affair.
+static bool isOwnAffair(llvm::StringRef flag, bool sharded) {
+  static constexpr llvm::StringLiteral names[] = {
+      "report",       "timeline",   "trace",        "plan-out",  "plan-report",
+      "dump-phases",  "log",        "html",         "quiet",     "verbose",
+      "rank-timeout", "data-cache", "kernel-cache", "checkpoint"};
+  if (flag == "o" || flag == "ema-out")
+    return !sharded; // ranks that share weights write them together
+  return llvm::is_contained(names, flag);
+}
+
+/// Returns the flag as it was written, or what else there is to say.
+static std::string written(const GivenFlags &flags, const std::string &name,
+                           const std::string &who) {
+  auto found = flags.find(name);
+  if (found == flags.end())
+    return who + " has no" + flagText(name);
+  return who + " has" + found->second;
+}
+
+static constexpr char kNameEnd = '\0', kTextEnd = '\1';
+
+static GivenFlags parseFlags(llvm::StringRef text) {
+  GivenFlags flags;
+  while (!text.empty()) {
+    auto [name, rest] = text.split(kNameEnd);
+    auto [value, next] = rest.split(kTextEnd);
+    flags[name.str()] = value.str();
+    text = next;
+  }
+  return flags;
+}
+
+/// Writes a number in one way: the shortest that reads as the same.
+static std::string comparableNumber(llvm::StringRef text) {
+  double value = 0;
+  bool isInteger =
+      text.find_first_not_of("0123456789") == llvm::StringRef::npos;
+  if (isInteger || !flag::parseReal(text, value))
+    return text.str();
+  char shortest[32];
+  auto end = std::to_chars(shortest, std::end(shortest), value).ptr;
+  return std::string(shortest, end);
+}
+
+std::string ckopt::comparableText(llvm::StringRef value) {
+  for (llvm::StringRef prefix : {"file:", "profile="})
+    if (value.starts_with(prefix)) // --lr-schedule, --cost-model
+      return (prefix + "FILE").str();
+  std::string text;
+  while (true) {
+    size_t end = value.find_first_of(",=:");
+    text += comparableNumber(value.take_front(end));
+    if (end == llvm::StringRef::npos)
+      return text;
+    text += value[end];
+    value = value.drop_front(end + 1);
+  }
+}
+
+llvm::Error ckopt::agreeOnFlags(const CompileOptions &options) {
+  std::string text;
+  for (const auto &[name, value] : options.flags)
+    if (!isOwnAffair(name, options.step.shards > 1))
+      text += name + kNameEnd + value + kTextEnd;
+  auto texts = gatherTexts(text);
+  if (!texts)
+    return texts.takeError();
+  GivenFlags first = parseFlags(texts->front());
+  for (size_t rank = 1; rank < texts->size(); ++rank) {
+    if ((*texts)[rank] == texts->front())
+      continue;
+    GivenFlags other = parseFlags((*texts)[rank]), all = first;
+    all.insert(other.begin(), other.end());
+    for (const auto &[name, value] : all) {
+      auto one = first.find(name), two = other.find(name);
+      bool same = one != first.end() && two != other.end() &&
+                  one->second == two->second;
+      std::string who = "rank " + std::to_string(rank);
+      if (!same)
+        return rankError(who + " differs from rank 0 in its options: " +
+                         written(other, name, who) + ", " +
+                         written(first, name, "rank 0") +
+                         "; all ranks take the same command line");
+    }
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Models and weights
+//===----------------------------------------------------------------------===//
+
+static void hashTensor(std::string &hashes, llvm::StringRef name,
+                       const HostTensor &value) {
+  uint64_t hash = llvm::xxh3_64bits(llvm::StringRef(
+      static_cast<const char *>(value.rawData()), size_t(value.sizeInBytes())));
+  hashes += name.str() + " " + std::to_string(hash) + "\n";
+}
+
+void ckopt::addHash(uint64_t &hash, const TensorMap &tensors) {
+  std::string text = std::to_string(hash);
+  for (const auto &[name, value] : tensors)
+    hashTensor(text, name, value);
+  hash = llvm::xxh3_64bits(text);
+}
+
+llvm::Error ckopt::addHash(uint64_t &hash, const StoredTensors &tensors) {
+  std::string text = std::to_string(hash);
+  for (auto [number, spec] : llvm::enumerate(tensors.specs())) {
+    auto value = tensors.read(number);
+    if (!value)
+      return value.takeError();
+    hashTensor(text, spec.name, *value);
+  }
+  hash = llvm::xxh3_64bits(text);
+  return llvm::Error::success();
+}
+
+/// Returns a hash of the graph as it was imported; names of files are no part.
+static uint64_t hashGraph(const Compilation &compilation) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  compilation.module().print(stream);
+  return llvm::xxh3_64bits(text);
+}
+
+namespace {
+/// What ranks tell each other of their models and weights.
+struct GivenHashes {
+  int64_t failed = 0;
+  uint64_t model = 0, weights = 0;
+};
+} // namespace
+
+/// Compares the hashes of all ranks; `own` is this rank's error.
+static llvm::Error compareHashes(GivenHashes hashes, llvm::Error own,
+                                 const char *weights) {
+  World &world = *World::current();
+  hashes.failed = bool(own);
+  std::vector<GivenHashes> all(size_t(world.size()));
+  std::string error;
+  bool met = world.gatherAll(&hashes, sizeof(hashes), all.data(), error);
+  if (own)
+    return own;
+  if (!met)
+    return rankError(error);
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].failed)
+      return rankError("rank " + llvm::Twine(rank) +
+                       " failed; its own message says why");
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    bool model = all[rank].model != all[0].model;
+    if (model || all[rank].weights != all[0].weights)
+      return rankError("rank " + llvm::Twine(rank) +
+                       " differs from rank 0 in its " +
+                       (model ? "model" : weights) +
+                       ": all ranks take the same command line and files");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::agreeOnModel(const Compilation &compilation,
+                                llvm::Error own) {
+  if (!World::current() || !compilation.given().together ||
+      (own && failureEndsAll()))
+    return own;
+  GivenHashes hashes;
+  if (!own) {
+    hashes.model = hashGraph(compilation);
+    addHash(hashes.weights, compilation.weights());
+  }
+  return compareHashes(hashes, std::move(own), "model's weights");
+}
+
+llvm::Error ckopt::agreeOnWeights(const TensorMap &weights) {
+  if (!World::current())
+    return llvm::Error::success();
+  GivenHashes hashes;
+  addHash(hashes.weights, weights);
+  return compareHashes(hashes, llvm::Error::success(), "given weights");
+}

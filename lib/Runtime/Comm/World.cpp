@@ -1,0 +1,443 @@
+//===- World.cpp - the processes of a run ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Waiting asks the engine again and again, which is what makes MPI go on; it
+// sleeps between questions once the answer takes long, since the rank that is
+// waited for may need the core, and from the first one where this rank's
+// kernels do.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Runtime/World.h"
+
+#include "Collective.h"
+#include "Comm/Mpi/Engine.h"
+#include "Cuda/NcclEngine.h"
+#include "Peers.h"
+#include "WorldThread.h"
+#include "ckopt/Base/ExitCodes.h"
+#include "ckopt/Base/Thread.h"
+
+#include <chrono>
+#include <climits>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <sched.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+using namespace ckopt::runtime;
+
+namespace {
+
+World *theWorld = nullptr;
+
+/// Questions before others get the core, and before sleep.
+constexpr int64_t kSpins = 1000, kYields = 10000;
+constexpr std::chrono::microseconds kNap{50};
+/// The same where nothing has come for so many seconds: a rank that late loses
+/// little by a later look.
+constexpr std::chrono::microseconds kLongNap{500};
+constexpr double kLate = 1;
+/// Seconds in which what was sent comes to ranks that fail, too.
+constexpr double kSettles = 2;
+/// Between looks at whether the others still run.
+constexpr std::chrono::milliseconds kLook{100};
+
+/// Clocks count nanoseconds in 64 bits, which hold 292 years: who gives more
+/// seconds than this waits for ever.
+constexpr double kMostSeconds = 1e9;
+
+/// Ends the process where a scope takes too long.
+class StartWatch {
+public:
+  explicit StartWatch(double seconds) {
+    if (seconds > 0 && seconds < kMostSeconds)
+      (void)watcher.start([this, seconds] { watch(seconds); }); // else it waits
+  }
+  ~StartWatch() {
+    {
+      std::lock_guard lock(mutex);
+      over = true;
+    }
+    changed.notify_all();
+    watcher.join();
+  }
+
+private:
+  void watch(double seconds) {
+    std::unique_lock lock(mutex);
+    if (changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                         [this] { return over; }))
+      return;
+    std::fprintf(stderr,
+                 "ckopt: error: MPI has not started all ranks within %g "
+                 "seconds: one of them never began, or cannot be reached\n",
+                 seconds);
+    std::_Exit(ckopt::ExitRank);
+  }
+
+  std::mutex mutex; ///< of `over`
+  std::condition_variable changed;
+  bool over = false;
+  ckopt::Thread watcher;
+};
+
+/// Seconds of a clock that never goes back.
+double steadySeconds() {
+  std::chrono::duration<double> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  return now.count();
+}
+
+} // namespace
+
+World::World() = default;
+World::~World() = default;
+
+World *World::current() { return theWorld; }
+
+World *ckopt::runtime::findWorld(int64_t ranks, std::string &error) {
+  World *world = World::current();
+  if (world && world->size() == ranks)
+    return world;
+  error = "the step is one of " + std::to_string(ranks) + " ranks, and " +
+          (world ? "there are " + std::to_string(world->size())
+                 : std::string("this process runs alone"));
+  return nullptr;
+}
+
+std::string World::open(double timeout) {
+  StartWatch watch(timeout > 0 ? timeout + kLaunchSeconds : 0);
+  // MPI's own plug-ins look for its symbols among the global ones.
+  void *library = dlopen(kMpiLibrary, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
+  if (!library)
+    return std::string("cannot open the MPI engine, which is built where MPI "
+                       "is installed (libopenmpi-dev): ") +
+           dlerror();
+  auto *engine =
+      static_cast<const MessageEngine *>(dlsym(library, kEngineSymbol));
+  if (!engine || engine->version != kEngineVersion)
+    return std::string(kMpiLibrary) + " is of another release";
+  return open(*engine);
+}
+
+std::string World::openNccl(const std::string &file, int32_t rank,
+                            int32_t ranks, double timeout) {
+  // A rank that is not started at all must not be waited for without an end.
+  constexpr double kMeetingSeconds = 300;
+  std::string error;
+  const MessageEngine *engine = cuda::openNcclEngine(
+      {file, rank, ranks, timeout > 0 ? timeout : kMeetingSeconds}, error);
+  return engine ? open(*engine) : error;
+}
+
+std::string World::open(const MessageEngine &engine) {
+  auto *world = new World;
+  world->engine = &engine;
+  if (const char *why = engine.start(world->ownRank, world->ranks)) {
+    delete world;
+    return why;
+  }
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  world->hostName = name;
+  world->gone.resize(size_t(world->ranks));
+  world->told.resize(size_t(world->ranks));
+  world->thread = std::make_unique<WorldThread>();
+  if (!world->thread->isRunning()) {
+    delete world;
+    return "the system gives no thread to meet other ranks on (ulimit -u, or a "
+           "container's limit of processes)";
+  }
+  PeerProcess own = describeProcess(name);
+  std::vector<PeerProcess> all(size_t(world->ranks));
+  std::string error;
+  if (!world->gatherAll(&own, sizeof(own), all.data(), error)) {
+    delete world;
+    return error;
+  }
+  keepWatchable(all, name);
+  world->processes = std::move(all);
+  theWorld = world;
+  return "";
+}
+
+/// Ends what a failed transfer began: later messages would find its places. A
+/// rank that leaves takes what it was sent before, which may take a while.
+void World::abandon(const std::vector<Pending> &pending) {
+  double end = steadySeconds() + kSettles;
+  for (const Pending &one : pending) {
+    bool done = false;
+    const char *why = nullptr;
+    if (!one.sends) {
+      if (engine->cancel(one.request))
+        gone[size_t(one.peer)] = true;
+      continue;
+    }
+    while (!(why = engine->test(one.request, done)) && !done &&
+           steadySeconds() < end && findEnded({one}) < 0)
+      std::this_thread::sleep_for(kNap);
+    if (why || !done)
+      broken = true; // the bytes may be gone when the peer asks for them
+  }
+}
+
+void World::begin(const void *key, Meeting work) {
+  thread->begin(key, std::move(work));
+}
+
+bool World::finish(const void *key, std::string &error) {
+  return thread->finish(key, error);
+}
+
+bool World::perform(const Meeting &work, std::string &error) {
+  if (thread->isHere())
+    return work(error);
+  thread->begin(&work, work);
+  return thread->finish(&work, error);
+}
+
+void World::drain() { thread->drain(); }
+
+/// Returns a rank whose message is awaited and whose process is gone, or -1.
+int32_t World::findEnded(const std::vector<Pending> &pending) const {
+  for (const Pending &one : pending)
+    if (size_t(one.peer) < processes.size() &&
+        hasEnded(processes[size_t(one.peer)]))
+      return one.peer;
+  return -1;
+}
+
+void World::beat() {
+  // Not while this rank waits: then nobody is to wait longer because of it.
+  if (waiting || !engine->beat || !mutex.try_lock())
+    return;
+  engine->beat(kWorks);
+  mutex.unlock();
+}
+
+bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
+  return perform([&](std::string &why) { return exchange(list, why); }, error);
+}
+
+/// Lets others have the core between two questions.
+void World::pause(int64_t asked, double waited) {
+  bool awaited = thread->isAwaited();
+  if (awaited && asked < kSpins)
+    return;
+  if (asked < (awaited ? kYields : kSpins / 100))
+    sched_yield();
+  else
+    std::this_thread::sleep_for(waited < kLate ? kNap : kLongNap);
+}
+
+/// Takes what the others told; true: one of them works, and is to be waited
+/// for.
+bool World::listen(double now) {
+  bool works = false;
+  int32_t from = 0, waitsFor = 0;
+  while (engine->heard && engine->heard(from, waitsFor)) {
+    works |= waitsFor == kWorks;
+    if (waitsFor != kWorks)
+      told[size_t(from)] = {waitsFor, now};
+  }
+  return works;
+}
+
+/// Returns the rank to blame where none of `pending` answers: ranks that tell
+/// for whom they wait are not, but whom they wait for may be.
+int32_t World::findSilent(const std::vector<Pending> &pending,
+                          double now) const {
+  auto waits = [&](int32_t rank) {
+    return now - told[size_t(rank)].at < timeout / 2;
+  };
+  for (const Pending &one : pending)
+    if (!waits(one.peer))
+      return one.peer;
+  int32_t at = pending.front().peer;
+  for (int32_t i = 0; i < ranks && at != ownRank; ++i) {
+    at = told[size_t(at)].waitsFor;
+    if (at != ownRank && !waits(at))
+      return at;
+  }
+  return pending.front().peer;
+}
+
+bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
+  std::vector<Pending> pending;
+  std::unique_lock lock(mutex);
+  struct Wait {
+    std::atomic<bool> &flag;
+    explicit Wait(std::atomic<bool> &flag) : flag(flag) { flag = true; }
+    ~Wait() { flag = false; }
+  } wait(waiting);
+  auto fail = [&](int32_t peer, const char *why) {
+    bool left = std::strcmp(why, kHasLeft) == 0;
+    bool answered =
+        left || std::strncmp(why, kOtherSize, sizeof(kOtherSize) - 1) == 0;
+    if (left)
+      gone[size_t(peer)] = true;
+    error = "rank " + std::to_string(peer) +
+            (answered ? " " : " cannot be reached: ") + why;
+    broken |= !answered;
+    if (answered)
+      abandon(pending);
+    return false;
+  };
+  // Of a rank that has left nothing comes any more, but it waits for our word.
+  for (const Transfer &t : list)
+    if (gone[size_t(t.peer)] && !(t.sends && t.bytes == kLeavingBytes))
+      return fail(t.peer, kHasLeft);
+  // Receives first, so that what comes is taken while sends wait.
+  for (bool sends : {false, true})
+    for (const Transfer &t : list) {
+      if (t.sends != sends || t.bytes == 0)
+        continue;
+      if (t.bytes > INT_MAX)
+        return fail(t.peer, "a message has 2 GiB or more");
+      int32_t request = 0;
+      const char *why = sends
+                            ? engine->send(t.data, t.bytes, t.peer, request)
+                            : engine->receive(t.data, t.bytes, t.peer, request);
+      if (why)
+        return fail(t.peer, why);
+      pending.push_back({sends, request, t.peer});
+      if (sends && recording) {
+        ++done.back().messages;
+        done.back().sentBytes += t.bytes;
+      }
+    }
+  auto start = std::chrono::steady_clock::now();
+  auto nextLook = start + kLook;
+  double nextWord = 0, lastCame = steadySeconds(), lastLook = lastCame;
+  int32_t ended = -1;
+  for (int64_t asked = 0; !pending.empty(); ++asked) {
+    for (size_t i = 0; i < pending.size();) {
+      bool done = false;
+      if (const char *why = engine->test(pending[i].request, done)) {
+        int32_t peer = pending[i].peer;
+        pending.erase(pending.begin() + int64_t(i));
+        return fail(peer, why);
+      }
+      if (done) {
+        pending.erase(pending.begin() + int64_t(i));
+        lastCame = steadySeconds();
+      } else {
+        ++i;
+      }
+    }
+    if (pending.empty())
+      break;
+    lock.unlock(); // a thread that ends the run may have to call the engine
+    pause(asked, steadySeconds() - lastCame);
+    lock.lock();
+    auto now = std::chrono::steady_clock::now();
+    if (now >= nextLook) {
+      nextLook = now + kLook;
+      double seconds = steadySeconds();
+      // While this process was stopped itself, others may have answered.
+      bool wasStopped = seconds - lastLook > timeout / 2;
+      lastLook = seconds;
+      if (listen(seconds) || wasStopped)
+        start = now;
+      // Of a rank whose kernels run it is not known that it only waits.
+      if (timeout > 0 && engine->beat && seconds >= nextWord &&
+          thread->isAwaited()) {
+        nextWord = seconds + timeout / 8;
+        engine->beat(pending.front().peer);
+      }
+      // What it sent before it ended may still be on its way: look twice.
+      int32_t before = std::exchange(ended, findEnded(pending));
+      if (ended >= 0 && ended == before) {
+        broken = true;
+        error = "rank " + std::to_string(ended) + " on " +
+                processes[size_t(ended)].host +
+                " was killed, or has ended; its own message says why, if it "
+                "had one";
+        return false;
+      }
+    }
+    std::chrono::duration<double> waited = now - start;
+    if (timeout > 0 && waited.count() > timeout) {
+      broken = true;
+      int32_t peer = findSilent(pending, steadySeconds());
+      error = "rank " + std::to_string(peer) + " on " +
+              processes[size_t(peer)].host + " has " + noAnswerText(timeout);
+      return false;
+    }
+  }
+  return true;
+}
+
+void World::beginRecord(const char *kind, int64_t bytes) {
+  done.push_back({kind, bytes, 0, 0, -steadySeconds()});
+  recording = true;
+}
+
+void World::endRecord() {
+  done.back().seconds += steadySeconds();
+  recording = false;
+}
+
+bool World::gatherAll(const void *own, int64_t bytes, void *all,
+                      std::string &error) {
+  std::vector<Transfer> list;
+  auto *slots = static_cast<char *>(all);
+  for (int32_t peer = 0; peer < ranks; ++peer) {
+    if (peer == ownRank) {
+      std::memcpy(slots + peer * bytes, own, size_t(bytes));
+      continue;
+    }
+    list.push_back({true, const_cast<void *>(own), bytes, peer});
+    list.push_back({false, slots + peer * bytes, bytes, peer});
+  }
+  return transfer(list, error);
+}
+
+bool World::broadcast(void *data, int64_t bytes, std::string &error) {
+  std::vector<Transfer> list;
+  if (ownRank != 0)
+    list.push_back({false, data, bytes, 0});
+  for (int32_t peer = 1; ownRank == 0 && peer < ranks; ++peer)
+    list.push_back({true, data, bytes, peer});
+  return transfer(list, error);
+}
+
+void World::abort(int code) {
+  std::lock_guard lock(mutex);
+  engine->abort(code);
+  std::_Exit(code);
+}
+
+/// Sends and takes the messages that say farewell.
+void World::leave() {
+  char leaving[kLeavingBytes] = {}, taken[kLeavingBytes];
+  std::string error;
+  for (int32_t peer = 0; peer < ranks && !broken; ++peer)
+    if (peer != ownRank)
+      transfer({{true, leaving, kLeavingBytes, peer}}, error);
+  for (int32_t peer = 0; peer < ranks && !broken; ++peer)
+    // A rank that failed sends what it sent last, and then that it leaves.
+    while (peer != ownRank && !gone[size_t(peer)] && !broken)
+      gone[size_t(peer)] =
+          transfer({{false, taken, kLeavingBytes, peer}}, error);
+}
+
+void World::close() {
+  theWorld = nullptr;
+  timeout = 0;
+  bool alive = engine->alive();
+  if (alive && engine->saysFarewell)
+    leave();
+  thread.reset();
+  if (alive && broken) // that rank will not come to the end, either
+    abort(ExitRank);
+  if (alive)
+    engine->finish();
+  delete this;
+}

@@ -1,0 +1,94 @@
+//===- Backend.h - where an arena lies and steps run ---------- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The interface between a session and its device. The C interface's functions
+// on tensors, first values and checks are written once over it; a backend only
+// knows memory and execution.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_CORE_BACKEND_H
+#define CKOPT_LIB_RUNTIME_CORE_BACKEND_H
+
+#include "CallChecker.h"
+#include "Pattern.h"
+#include "Status.h"
+
+#include <memory>
+
+struct ckrt_program;
+
+namespace ckopt::runtime {
+
+/// How the host accesses the bytes of a tensor that it opens.
+enum class Access {
+  Read,
+  Write,  ///< writes all bytes; old contents are lost
+  Update, ///< writes some bytes; the others stay
+};
+
+/// How ckrt_time_launches times, and who gets the times.
+struct LaunchTiming {
+  int32_t launches, replays;
+  ckrt_launch_hook hook;
+  void *user;
+};
+
+class Backend {
+public:
+  virtual ~Backend();
+
+  /// Returns host memory with the bytes of a tensor (Read, Update), or to be
+  /// filled with them (Write), valid until close(). One tensor is open at a
+  /// time.
+  virtual ckrt_status open(const TensorInfo &tensor, Access access,
+                           char *&bytes) = 0;
+  /// Ends open(); bytes that were written reach the arena before the next run.
+  virtual ckrt_status close(const TensorInfo &tensor, Access access) = 0;
+
+  /// Runs a function of the manifest; a device may still be at work when it
+  /// returns. An active `checker` inspects each call.
+  virtual ckrt_status run(size_t function, CallChecker &checker) = 0;
+  /// Returns the number of this process among the ranks of a run.
+  virtual int64_t rank() const { return 0; }
+  /// Waits for all work, and returns its failure if there was one.
+  virtual ckrt_status synchronize() = 0;
+
+  /// Returns the arena if the host can access it, else null.
+  virtual char *arena() = 0;
+  /// Returns whether the session was made with a pattern.
+  virtual bool hasPattern() const = 0;
+  /// Returns the end of the highest byte that was ever changed.
+  virtual ckrt_status measure(int64_t &bytes) = 0;
+  /// Measures changes, then fills all but `keep` (sorted, disjoint) with
+  /// another pattern.
+  virtual ckrt_status refill(const std::vector<ArenaRange> &keep,
+                             uint64_t seed) = 0;
+  virtual ckrt_status allocations(ckrt_allocation_stats &stats) = 0;
+  /// Says which device each rank of a run has; "" where there are none.
+  virtual std::string rankDevices() { return ""; }
+  virtual ckrt_status deviceReport(ckrt_device_report &report) = 0;
+  /// Times each launch of a function (ckrt_time_launches); only a device can.
+  virtual ckrt_status timeLaunches(size_t function, const LaunchTiming &timing);
+  /// Tells who runs what libraries may run; only a device can.
+  virtual ckrt_status libraryChoices(ckrt_library_hook hook, void *user);
+};
+
+/// Both return null on failure, with the reason in ckrt_last_error() and its
+/// code in `status`. The linker decides which of them a library has: the small
+/// library for devices has no CPU backend.
+std::unique_ptr<Backend> makeCpuBackend(ckrt_program &program,
+                                        const ckrt_session_options &options,
+                                        ckrt_status &status);
+std::unique_ptr<Backend> makeCudaBackend(ckrt_program &program,
+                                         const ckrt_session_options &options,
+                                         ckrt_status &status);
+
+/// Loads a shared library (an artifact for the CPU).
+ckrt_status loadSharedLibrary(const std::string &path, ckrt_program **program);
+/// Loads a folder (an artifact for a device).
+ckrt_status loadDeviceFolder(const std::string &path, ckrt_program **program);
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_LIB_RUNTIME_CORE_BACKEND_H

@@ -1,0 +1,169 @@
+//===- AttentionBlocks.h - attention of a block of keys ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Private to attention: what one thread does with one block of a head's keys.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_CPU_ATTENTIONBLOCKS_H
+#define CKOPT_LIB_RUNTIME_CPU_ATTENTIONBLOCKS_H
+
+#include "AttentionRows.h"
+#include "PrimitiveImpl.h"
+
+#include <algorithm>
+
+namespace ckopt::runtime {
+
+/// Attention, or its gradient, on tensors of S.
+template <typename S> class AttentionBlocks {
+public:
+  using T = Compute<S>;
+
+  struct Tensors {
+    const S *q, *k, *v;
+    const T *bias = nullptr;
+    const unsigned char *mask = nullptr;
+    DropoutWords words;
+    S *o;
+    RowLse<T> *lse;
+    const S *grad = nullptr;
+    S *qGrad = nullptr, *kGrad = nullptr, *vGrad = nullptr;
+  };
+
+  AttentionBlocks(const AttentionDesc &desc, bool gradient);
+
+  /// Bytes of workspace of one thread.
+  int64_t bytes() const { return slotBytes; }
+  int64_t rowsOfBlock() const { return blockRows; }
+  int64_t keysOfBlock() const { return blockKeys; }
+
+  /// Computes all query rows of a key head's group, for one block of its keys.
+  /// Blocks of a head go in order.
+  void keyBlock(const Tensors &t, int64_t batch, int64_t keyHead, int64_t key,
+                T *space) const;
+
+private:
+  /// Rows that are summed: the tensor's own, or those of the workspace where
+  /// the tensor is narrower.
+  struct Sums {
+    T *data;
+    int64_t pitch;
+    T *row(int64_t i) const { return data + i * pitch; }
+  };
+  /// One block of rows of a query head, and the keys that it looks at.
+  struct Block {
+    int64_t batch, head, member; ///< member: of the query heads of a key head
+    int64_t row, rows, key, keys;
+    /// Row i looks at key j where j <= i + diagonal, both from the block's
+    /// first.
+    int64_t diagonal;
+    Triangle above(Triangle form, bool causal) const {
+      return causal ? form : Triangle::None;
+    }
+  };
+
+  int64_t place(int64_t count) {
+    int64_t at = slotBytes / int64_t(sizeof(T));
+    slotBytes += alignUp(count * int64_t(sizeof(T)));
+    return at;
+  }
+
+  static int64_t at(const int64_t *strides, int64_t batch, int64_t head,
+                    int64_t row) {
+    return batch * strides[0] + head * strides[1] + row * strides[2];
+  }
+  /// Returns where rows of a tensor are summed.
+  Sums sums(S *tensor, const int64_t *strides, int64_t offset, T *scratch,
+            int64_t scratchPitch) const {
+    if constexpr (isNarrow)
+      return {scratch, scratchPitch};
+    else
+      return {tensor + offset, strides[2]};
+  }
+  /// The same for a block of rows, all of which have their sums.
+  Sums rowSums(S *tensor, const int64_t *strides, const Block &b, T *scratch,
+               int64_t scratchPitch) const {
+    return sums(tensor, strides, at(strides, b.batch, b.head, b.row),
+                scratch + (b.member * a.queries + b.row) * scratchPitch,
+                scratchPitch);
+  }
+  static void clear(const Sums &x, int64_t rows, int64_t columns) {
+    for (int64_t i = 0; i < rows; ++i)
+      std::fill_n(x.row(i), columns, T(0));
+  }
+  void round(const Sums &x, int64_t rows, int64_t columns, S *to,
+             int64_t stride) const {
+    for (int64_t i = 0; i < rows; ++i)
+      copies.put(x.row(i), columns, 1, to + i * stride);
+  }
+  /// Returns how many of a block's keys, from the first, causality allows in
+  /// its row i.
+  int64_t keysOf(const Block &b, int64_t i) const {
+    return a.causal ? std::clamp<int64_t>(i + b.diagonal + 1, 0, b.keys)
+                    : b.keys;
+  }
+  /// Returns whether any row of the block looks at any of its keys.
+  bool isOpen(const Block &b) const { return keysOf(b, b.rows - 1) > 0; }
+  const unsigned char *maskRow(const Tensors &t, const Block &b,
+                               int64_t i) const {
+    return t.mask + at(a.mask, b.batch, b.head, b.row + i) + b.key * a.mask[3];
+  }
+  RowLse<T> *lseOf(const Tensors &t, const Block &b) const {
+    return t.lse + (b.batch * a.heads + b.head) * a.queries + b.row;
+  }
+
+  /// scores = x * y^T, for a block's rows x and keys y.
+  void byKeys(const Block &b, bool causal, int64_t columns, const T *x,
+              int64_t xPitch, const T *across, T *scores) const;
+  /// result = scores * y, or added to it.
+  void ofKeys(const Block &b, bool causal, const T *scores, int64_t columns,
+              const T *y, int64_t yPitch, bool add, const Sums &result) const;
+  /// result += scores^T * x.
+  void ofRows(const Block &b, bool causal, const T *scores, int64_t columns,
+              const T *x, int64_t xPitch, const Sums &result) const;
+  void copyQueries(const Tensors &t, const Block &b, T *to) const;
+  /// A row's greatest score so far stands in its lse.
+  void forward(const Tensors &t, const Block &b, T *space) const;
+  /// Makes exponentials of the scores in a block's row, adds to their sum, and
+  /// returns the factor of what was summed before.
+  T exponentials(const Tensors &t, const Block &b, int64_t i, T *scores,
+                 T &greatest, T &sum, T *space) const;
+  /// Divides rows by their sums, and sets lse. A row without any key is NaN,
+  /// or zero.
+  void finish(const Tensors &t, const Block &b, const Sums &output,
+              RowLse<T> *rows, const T *sum) const;
+  void backward(const Tensors &t, const Block &b, const Sums &dK,
+                const Sums &dV, T *space) const;
+  /// Makes probabilities and gradients of scores in a block's row i. Where the
+  /// products are `causal`, they read few keys beside the row's own.
+  void gradientRow(const Tensors &t, const Block &b, int64_t i, bool causal,
+                   T *scores, T *grads, T *space) const;
+  /// Adds bias and applies the mask to `keys` scores of a block's row i.
+  void combine(const Tensors &t, const Block &b, int64_t i, T *scores,
+               int64_t keys) const;
+  /// Returns which of `keys` probabilities in a block's row i are kept.
+  const unsigned char *keptOf(const Tensors &t, const Block &b, int64_t i,
+                              int64_t keys, T *space) const;
+
+  static constexpr bool isNarrow = sizeof(S) < sizeof(T);
+
+  AttentionDesc a;
+  bool gradient;
+  T scale, fill, keptFactor; ///< keptFactor: of what a dropout keeps
+  const RowPasses<T> &passes;
+  const BlockCopies<S> &copies;
+  void (*multiply)(const BlockProduct<T> &);
+  int64_t blockRows, blockKeys, pitch, depthPitch, widthPitch, slotBytes = 0;
+  /// Where a thread's copies and blocks lie in its part of the workspace, in
+  /// elements.
+  struct {
+    int64_t scores = 0, queries = 0, keysAcross = 0, kept = 0, values = 0,
+            sums = 0, outputs = 0, scoreGrads = 0, outGrads = 0, keys = 0,
+            valuesAcross = 0, queryGrads = 0, keyGrads = 0, valueGrads = 0;
+  } slot;
+};
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_LIB_RUNTIME_CPU_ATTENTIONBLOCKS_H

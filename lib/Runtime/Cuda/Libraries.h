@@ -1,0 +1,87 @@
+//===- Libraries.h - all library kernels of a program -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_CUDA_LIBRARIES_H
+#define CKOPT_LIB_RUNTIME_CUDA_LIBRARIES_H
+
+#include "Core/Session.h"
+#include "Library.h"
+#include "LockFile.h"
+
+#include <memory>
+
+namespace ckopt::runtime::cuda {
+
+/// Who runs each primitive that a launch names: a library, or kernels of our
+/// own where the artifact has them and the library is missing or refuses. The
+/// lock file decides; what it does not know yet is tried and added to it.
+/// Library kernels belong to the context that was current when they were made,
+/// and must be destroyed before it.
+class Libraries {
+public:
+  Libraries(const Manifest &manifest, LockFile &lock);
+
+  /// Returns whether launches name libraries at all.
+  bool hasCalls() const;
+  /// Returns whether a library may run any of them; needs no context.
+  bool areUsed() const;
+  /// Opens libraries and fixes every algorithm.
+  ckrt_status create(const ckrt_device_report &device);
+  /// Returns the launches that do the call's work.
+  const std::vector<LaunchInfo> &launchesOf(const CallInfo &call) const {
+    int32_t primitive = manifest.libraryPrimitive(call);
+    return primitive >= 0 && !uses[static_cast<size_t>(primitive)].kernel
+               ? call.ownLaunches
+               : call.launches;
+  }
+  /// Launches a primitive; on failure returns false and sets the reason.
+  bool enqueue(int32_t primitive, const Places &places, Stream stream,
+               std::string &error) const {
+    return uses[static_cast<size_t>(primitive)].kernel->enqueue(places, stream,
+                                                                error);
+  }
+  /// Leaves a primitive to kernels of our own from now on. Returns false if
+  /// there are none, or if the lock file had an algorithm of a library for it.
+  bool giveUp(int32_t primitive, const std::string &why);
+  bool isPinned(int32_t primitive) const {
+    return uses[static_cast<size_t>(primitive)].isPinned;
+  }
+  /// Tells who runs what (ckrt_library_choices).
+  void tell(ckrt_library_hook hook, void *user) const;
+
+private:
+  /// Of one primitive.
+  struct Use {
+    int64_t workspace =
+        -1; ///< least bytes of all calls; -1: no launch names it
+    int64_t alignment = kDeviceAlignment; ///< of all their addresses
+    bool hasOwn = false;   ///< all of its calls have kernels of our own
+    bool isPinned = false; ///< the lock file had an algorithm when it was read
+    std::string key;       ///< of the lock file
+    std::unique_ptr<LibraryKernel> kernel;
+    std::string what; ///< the algorithm, or why our own kernel runs
+
+    void align(int64_t offset) {
+      alignment = (alignment | offset) & -(alignment | offset);
+    }
+  };
+  struct Opened {
+    std::unique_ptr<Library> library;
+    std::string why; ///< why there is none, once that was tried
+  };
+  ckrt_status open(const PrimitiveDesc &desc, Library *&library,
+                   std::string &why);
+  ckrt_status makeKernel(size_t primitive);
+  void takeOwn(Use &use, const std::string &why);
+
+  const Manifest &manifest;
+  LockFile &lock;
+  Opened blas, dnn;
+  std::vector<Use> uses; ///< by primitive; kernels go before their libraries
+};
+
+} // namespace ckopt::runtime::cuda
+
+#endif // CKOPT_LIB_RUNTIME_CUDA_LIBRARIES_H

@@ -1,0 +1,252 @@
+//===- LockFile.cpp - which algorithms a device runs ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "LockFile.h"
+#include "Core/DeviceHash.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <sstream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::cuda;
+
+static const char kHead[] = "ckopt-lock 1";
+
+std::string ckopt::runtime::cuda::lockKey(const PrimitiveDesc &desc,
+                                          int64_t workspace) {
+  std::string key = describe(desc);
+  auto add = [&](std::initializer_list<int64_t> values) {
+    for (int64_t value : values)
+      key += "_" + std::to_string(value);
+  };
+  const MatMulDesc &m = desc.matmul;
+  if (desc.kind == PrimitiveKind::MatMul)
+    add({m.aBatch[0], m.aBatch[1], m.aRow, m.aCol, m.bBatch[0], m.bBatch[1],
+         m.bRow, m.bCol, m.cBatch[0], m.cBatch[1], m.cRow, m.cCol});
+  else
+    for (int64_t d = 0; d < desc.conv.rank; ++d)
+      add({desc.conv.padsLo[d], desc.conv.padsHi[d], desc.conv.dilations[d]});
+  add({workspace});
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key;
+}
+
+std::string ckopt::runtime::cuda::ownKernel(const std::string &why) {
+  std::string line = "own " + why;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+bool ckopt::runtime::cuda::isOwnKernel(const std::string &algorithm) {
+  return algorithm == "own" || algorithm.rfind("own ", 0) == 0;
+}
+
+/// Returns whether two entries choose the same; reasons may differ.
+static bool agree(const std::string &a, const std::string &b) {
+  return a == b || (isOwnKernel(a) && isOwnKernel(b));
+}
+
+static std::string sumLine(const std::string &text) {
+  DeviceHash hash;
+  hash.add(text.data(), text.size());
+  char line[32];
+  std::snprintf(line, sizeof(line), "sum %016llx\n",
+                static_cast<unsigned long long>(hash.value()));
+  return line;
+}
+
+/// Extracts the lines before the sum if the sum is right.
+static bool checkedText(const std::string &all, std::string &text) {
+  size_t length = sumLine("").size();
+  if (all.size() < length)
+    return false;
+  text = all.substr(0, all.size() - length);
+  return all.substr(text.size()) == sumLine(text);
+}
+
+bool LockFile::parse(const std::string &text) {
+  std::istringstream in(text);
+  std::string line;
+  if (!std::getline(in, line) || line != kHead)
+    return false;
+  while (std::getline(in, line)) {
+    size_t space = line.find(' ');
+    if (space == std::string::npos || space == 0)
+      return false;
+    std::string name = line.substr(0, space), value = line.substr(space + 1);
+    if (name != "algorithm") {
+      facts[name] = value;
+      continue;
+    }
+    space = value.find(' ');
+    if (space == std::string::npos || space == 0 || space + 1 >= value.size())
+      return false;
+    algorithms[value.substr(0, space)] = value.substr(space + 1);
+  }
+  return true;
+}
+
+bool LockFile::read(const std::string &from, std::string &error) {
+  path = from;
+  if (path.empty() || access(path.c_str(), F_OK) != 0)
+    return true;
+  // Opening a pipe would wait for a writer that may never come.
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    error = path + " is no regular file: it cannot be the lock file";
+    return false;
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream all;
+  all << in.rdbuf();
+  std::string text;
+  if (checkedText(all.str(), text) && parse(text))
+    return true;
+  error = path + " is no lock file of ckopt, or damaged or changed; remove it "
+                 "to choose algorithms again";
+  return false;
+}
+
+bool LockFile::merge(const LockFile &other, std::string &error) {
+  for (const auto &[name, value] : other.facts)
+    if (!fact(name, value, error))
+      return false;
+  for (const auto &[key, value] : other.algorithms)
+    if (!agree(algorithms.emplace(key, value).first->second, value)) {
+      error = "another load wrote " + path +
+              " at the same time, with another algorithm for " + key +
+              ": load again to take that one";
+      return false;
+    }
+  return true;
+}
+
+std::string LockFile::text() const {
+  std::ostringstream text;
+  text << kHead << "\n";
+  for (const auto &[name, value] : facts)
+    text << name << " " << value << "\n";
+  for (const auto &[key, value] : algorithms)
+    text << "algorithm " << key << " " << value << "\n";
+  return text.str() + sumLine(text.str());
+}
+
+int LockFile::replace() const {
+  // The temporary name is unique, so that it collides neither with another
+  // thread's nor with a file left by a crashed process.
+  static std::atomic<unsigned> count{0};
+  // A link stays one: what it leads to is replaced, and one that leads nowhere
+  // is an error.
+  std::string target = path, made, all = text();
+  struct stat known;
+  if (lstat(path.c_str(), &known) == 0 && S_ISLNK(known.st_mode)) {
+    char *real = realpath(path.c_str(), nullptr);
+    if (!real)
+      return errno;
+    target = real;
+    free(real);
+  }
+  int file = -1;
+  do {
+    made = target + ".tmp-" + std::to_string(static_cast<long>(getpid())) +
+           "-" + std::to_string(count++);
+    file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file < 0 && errno == EEXIST);
+  if (file < 0)
+    return errno;
+  size_t done = 0;
+  int reason = 0;
+  while (!reason && done < all.size()) {
+    ssize_t wrote = ::write(file, all.data() + done, all.size() - done);
+    if (wrote > 0)
+      done += static_cast<size_t>(wrote);
+    else if (wrote == 0 || errno != EINTR)
+      reason = wrote == 0 ? ENOSPC : errno;
+  }
+  if (!reason && fsync(file) != 0)
+    reason = errno;
+  if (close(file) != 0 && !reason)
+    reason = errno;
+  if (!reason && std::rename(made.c_str(), target.c_str()) != 0)
+    reason = errno;
+  if (reason)
+    (void)unlink(made.c_str());
+  return reason;
+}
+
+namespace {
+
+/// Lets one process at a time write in a folder; has no effect where the file
+/// system has no such locks.
+class FolderLock {
+public:
+  explicit FolderLock(const std::string &path) {
+    size_t slash = path.rfind('/');
+    std::string folder = slash == std::string::npos ? "."
+                         : slash == 0               ? "/"
+                                                    : path.substr(0, slash);
+    descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (descriptor >= 0 && flock(descriptor, LOCK_EX) != 0 && errno == EINTR)
+      ;
+  }
+  ~FolderLock() {
+    if (descriptor >= 0)
+      (void)close(descriptor); // which releases the lock
+  }
+  FolderLock(const FolderLock &) = delete;
+  FolderLock &operator=(const FolderLock &) = delete;
+
+private:
+  int descriptor;
+};
+
+} // namespace
+
+LockFile::Written LockFile::write(std::string &error) const {
+  if (path.empty() || !changed)
+    return Written::Yes;
+  FolderLock alone(path);
+  LockFile now;
+  if (!now.read(path, error) || !now.merge(*this, error))
+    return Written::Differs;
+  int reason = now.replace();
+  if (!reason)
+    return Written::Yes;
+  error = "cannot write the lock file " + path + ": " + std::strerror(reason);
+  return Written::No;
+}
+
+bool LockFile::fact(const std::string &name, const std::string &value,
+                    std::string &error) {
+  auto [known, isNew] = facts.emplace(name, value);
+  changed |= isNew;
+  if (isNew || known->second == value)
+    return true;
+  error = path + " was made with " + name + " " + known->second +
+          ", here it is " + value +
+          ": results would have other bits; remove the file to choose "
+          "algorithms again";
+  return false;
+}
+
+std::string LockFile::algorithm(const std::string &key) const {
+  auto found = algorithms.find(key);
+  return found == algorithms.end() ? "" : found->second;
+}
+
+void LockFile::setAlgorithm(const std::string &key, const std::string &value) {
+  changed |= algorithms[key] != value;
+  algorithms[key] = value;
+}

@@ -1,0 +1,179 @@
+//===- BudgetFlags.cpp - the flags of budget, policy and search ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Settings/Flags.h"
+#include "ckopt/Support/ByteSize.h"
+
+using namespace ckopt;
+using llvm::StringRef;
+
+using namespace ckopt::takers;
+
+llvm::Error DriverFlags::setBudget(StringRef flag, const MemoryBudget &budget) {
+  if (!budgetFlag.empty() && budgetFlag != flag)
+    return usageError("give one of " + budgetFlag + " and " + flag.str());
+  budgetFlag = flag.str();
+  o.compile.step.remat.budget = budget;
+  return llvm::Error::success();
+}
+
+void DriverFlags::addBudgetFlags() {
+  table.beginSection("Memory and the plan");
+  readBy("remat");
+  StepOptions &step = o.compile.step;
+  unsigned one = Stepping & ~Compare;
+  add("memory-budget", "BYTES", one,
+      "real peak: 512MiB, 2GB, plain bytes, 0.6x (--budget-ratio), or min",
+      [this](StringRef text) -> llvm::Error {
+        auto budget = parseMemoryBudget(text);
+        if (!budget)
+          return budget.takeError();
+        if (budget->kind == MemoryBudget::Kind::Bytes && budget->bytes == 0)
+          return usageError("--memory-budget: 0 bytes hold nothing; 'min' asks "
+                            "for the smallest possible");
+        return setBudget("--memory-budget", *budget);
+      });
+  auto ratio = [this](StringRef flag, MemoryBudget::Kind kind) {
+    return [this, flag, kind](StringRef text) -> llvm::Error {
+      auto budget = parseBudgetRatio(text, kind, flag);
+      if (!budget)
+        return budget.takeError();
+      return setBudget(flag, *budget);
+    };
+  };
+  add("budget-ratio", "R", one, "R times the arena without recomputation",
+      ratio("--budget-ratio", MemoryBudget::Kind::Ratio));
+  add("activation-ratio", "R", one,
+      "R applied to the part that recomputation can reduce",
+      ratio("--activation-ratio", MemoryBudget::Kind::ActivationRatio));
+  add("minimum", "", one, "the smallest budget that can be found",
+      [this](StringRef) {
+        MemoryBudget budget;
+        budget.kind = MemoryBudget::Kind::Minimum;
+        return setBudget("--minimum", budget);
+      });
+  table.addOldName("budget", "memory-budget", one);
+  add("budgets", "LIST", Compare,
+      "budgets, ratios (0.6) or min, separated by commas (default "
+      "none,0.6,min)",
+      [this](StringRef text) -> llvm::Error {
+        llvm::SmallVector<StringRef> parts;
+        text.split(parts, ',');
+        for (StringRef part : parts) {
+          double ratioValue;
+          if (part == "none") {
+            o.budgets.push_back({});
+          } else if (part.contains('.') && !part.getAsDouble(ratioValue)) {
+            auto budget =
+                parseBudgetRatio(part, MemoryBudget::Kind::Ratio, "--budgets");
+            if (!budget)
+              return budget.takeError();
+            o.budgets.push_back(*budget);
+          } else {
+            auto budget = parseMemoryBudget(part);
+            if (!budget)
+              return budget.takeError();
+            o.budgets.push_back(*budget);
+          }
+        }
+        return llvm::Error::success();
+      });
+  addPolicyFlags();
+  readBy("");
+  add("pareto", "[=N]", Plan,
+      "plan N budgets (default 11) from the smallest to no recomputation; -o "
+      "writes the curve (ckopt-pareto/1)",
+      [this](StringRef text) -> llvm::Error {
+        o.paretoPoints = 11;
+        return text.empty()
+                   ? llvm::Error::success()
+                   : flag::number<int>("pareto", o.paretoPoints, 2, 1000)(text);
+      });
+  add("curve", "FILE", Plan, "a picture of the curve of --pareto (.svg)",
+      flag::outputFile("curve", o.curve));
+  add("graph-out", "FILE", Plan,
+      "write the planning graph (ckopt-graph/1) for ckopt-plan",
+      flag::outputFile("graph-out", o.graphOut));
+  add("chart", "[=WIDTH]", Plan, "memory over the step as text, before, after",
+      [this](StringRef text) -> llvm::Error {
+        o.chart = true;
+        return text.empty() ? llvm::Error::success()
+                            : flag::number<unsigned>("chart", o.chartWidth, 40,
+                                                     400)(text);
+      });
+  add("ascii", "", Plan, "no block characters in the chart",
+      flag::turnOn(o.asciiChart));
+  table.beginSection("The search for the plan");
+  // The search flags have the same names as in ckopt-plan.
+  planner::addSearchFlags(table, step.remat.search, Stepping, 0,
+                          /*onlySeed=*/false);
+  for (StringRef name : {"strategy", "fixed-order", "order-only", "time-limit",
+                         "work-limit", "effort"})
+    table.addOldName(("remat-" + name).str(), name, Stepping);
+  table.addOldName("remat-seed", "search-seed", Stepping);
+  table.addOldName("remat-threads", "search-threads", Stepping);
+  readBy("remat");
+  add("cost-model", "MODEL", Stepping,
+      "times of kernels: analytic (default) or profile=FILE, as bench "
+      "--profile-out writes it",
+      flag::reads(flag::text("cost-model", o.costModel), o.costModel,
+                  "profile="));
+  readBy("");
+}
+
+void DriverFlags::addPolicyFlags() {
+  table.beginSection("What is kept and what is computed again");
+  readBy("remat");
+  StepOptions &step = o.compile.step;
+  unsigned one = Stepping & ~Compare;
+  auto rules = [](std::vector<std::string> &list) {
+    return [&list](StringRef text) -> llvm::Error {
+      list.push_back(text.str());
+      return llvm::Error::success();
+    };
+  };
+  add("remat", "POLICY", Stepping,
+      "auto (default), per-block, sequential:K, nothing_saveable, "
+      "dots_saveable, ... (docs/checkpointing.md)",
+      [&step](StringRef text) {
+        return parseRematMode(text, step.remat.policy);
+      });
+  add("save", "RULE", Stepping,
+      "values that stay: a regular expression on node names, or op:, scope:, "
+      "class: and one (repeatable)",
+      rules(step.remat.policy.save));
+  add("recompute", "RULE", Stepping,
+      "values to compute again for the backward pass (repeatable)",
+      rules(step.remat.policy.recompute));
+  add("auto", "RULE", Stepping,
+      "values that the planner decides about (repeatable)",
+      rules(step.remat.policy.automatic));
+  add("checkpoint-region", "RULE", Stepping,
+      "modules, by name or class, that keep only their inputs (repeatable)",
+      rules(step.remat.policy.checkpoint));
+  add("plan", "FILE", one, "take the plan from a file of --plan-out",
+      flag::inputFile("plan", o.plan));
+  add("plan-hint", "FILE", one,
+      "start from a plan of --plan-out; the answer is never worse",
+      flag::inputFile("plan-hint", o.planHint));
+  add("remat-compare", "HOW", Stepping,
+      "what a policy costs against a plan without it: quick (default: with at "
+      "most a quarter more work), on (as long as for the policy), off",
+      [&step](StringRef text) -> llvm::Error {
+        auto how = parseComparison(text);
+        if (!how)
+          return usageError("--remat-" + takeErrorText(how.takeError()).text);
+        step.remat.compare = *how;
+        return llvm::Error::success();
+      });
+  readBy("");
+  unsigned command = one & ~Program;
+  add("plan-out", "FILE", command, "write the plan; it may be edited",
+      flag::outputFile("plan-out", o.planOut, "--plan-hint"));
+  add("plan-report", "FILE", command,
+      "each value that is kept or computed again, and why (JSON)",
+      flag::outputFile("plan-report", o.planReport));
+}

@@ -1,0 +1,164 @@
+//===- Settle.cpp - what depends on several flags -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Base/PrintableText.h"
+#include "ckopt/Compiler/LossChoice.h"
+#include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Settings/Flags.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
+#include "ckopt/Target/TargetRegistry.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ckopt;
+using llvm::StringRef;
+
+llvm::raw_ostream &DriverOptions::out() const {
+  static PrintableStream terminal(llvm::outs());
+  return quiet ? llvm::nulls() : terminal;
+}
+
+llvm::Error DriverFlags::settleTarget() {
+  CompileOptions &compile = o.compile;
+  if (!compile.device.target.empty())
+    compile.step.target = compile.device.target;
+  auto target = findTarget(compile.step.target);
+  if (!target)
+    return target.takeError();
+  o.target = *target;
+  Command command = o.command;
+  bool runsHere = command != Command::Compile && command != Command::Plan &&
+                  command != Command::Inspect;
+  if (compile.step.ranks > 1 && o.target->traits.hasDevices) {
+    if (!compile.device.target.empty())
+      return usageError("--device is for one process: ranks take the devices "
+                        "of their machine in turn, by LOCAL_RANK where it is "
+                        "set; give --target=" +
+                        o.target->name());
+    if (runsHere)
+      compile.device.target = o.target->name();
+    compile.device.ordinal = -1;
+  }
+  for (const OwnSettings &own : ownSettings) {
+    if (own.target == o.target)
+      compile.device.own = own.options;
+    else if (auto flag = llvm::find_if(
+                 own.flags,
+                 [&](const std::string &name) { return given.count(name); });
+             flag != own.flags.end())
+      return usageError("--" + *flag + " is for " +
+                        own.target->traits.machines +
+                        ": give --target=" + own.target->name());
+  }
+  TargetRequest request{compile.step, compile.target, compile.device,
+                        compile.import.computeType, given};
+  request.runsHere = runsHere;
+  return o.target->settle(request);
+}
+
+llvm::Error ckopt::checkDataFlags(const DataOptions &data) {
+  if (!data.path.empty() + !data.tokens.empty() + !data.images.empty() > 1)
+    return usageError("give one of --data, --tokens and --images");
+  if (data.images.empty() &&
+      (data.imageOptions.resize || data.imageOptions.augment.any() ||
+       !data.imageOptions.mean.empty()))
+    return usageError("--resize, --augment and --normalize are for --images");
+  if (!data.tokens.empty() && !data.sequence)
+    return usageError("--tokens needs --sequence=N, the tokens of a sample");
+  return llvm::Error::success();
+}
+
+/// Refuses combinations of flags that contradict each other.
+static llvm::Error checkFlags(const DriverOptions &options) {
+  const OptimizerSettings &opt = options.compile.step.optimizer;
+  bool updates =
+      options.command == Command::Train || options.command == Command::Compare;
+  if (updates) // said before anything is compiled
+    if (llvm::Error error = checkUpdates(opt))
+      return error;
+  if (llvm::Error error = checkDataFlags(options.data))
+    return error;
+  if (options.paretoPoints > 0 &&
+      options.compile.step.remat.budget.kind != MemoryBudget::Kind::Unlimited)
+    return usageError("--pareto plans many budgets: leave out the one given");
+  if (!options.curve.empty() && options.paretoPoints == 0)
+    return usageError("--curve is for --pareto; memory over the step is "
+                      "--timeline=FILE.svg");
+  bool printsIR =
+      options.command == Command::Import || !options.compile.phases.to.empty();
+  if (options.quiet && ((printsIR && options.output.empty()) ||
+                        options.summary || options.listOps))
+    return usageError("--quiet leaves nothing to print: give -o FILE (or -o -) "
+                      "for the IR, or leave out --quiet");
+  // A step for another machine may have any number of threads.
+  if (options.command == Command::Compile || options.command == Command::Plan)
+    return llvm::Error::success();
+  return checkThreadsHere(options.compile.step.threads);
+}
+
+/// Gives a rank its share of the batch, and of the machine's cores.
+llvm::Error DriverFlags::settleParallel() {
+  StepOptions &step = o.compile.step;
+  if (given.count("rank-timeout") && step.ranks == 1)
+    return usageError("--rank-timeout is for --parallel with several ranks");
+  if (!o.ncclId.empty()) {
+    auto target = findTarget(step.target);
+    if (!target)
+      return target.takeError();
+    if (step.ranks == 1 || !(*target)->traits.hasDevices)
+      return usageError("--nccl-id is for --parallel with several ranks on "
+                        "GPUs: --target=cuda");
+  }
+  if (given.count("cluster")) {
+    if (step.ranks == 1)
+      return usageError("--cluster is for --parallel with several ranks");
+    if (o.paretoPoints || !o.compile.phases.to.empty())
+      return usageError("--cluster predicts the step of one plan, which "
+                        "--pareto and --compile-to do not make");
+  }
+  if (!step.overlap && !given.count("parallel"))
+    return usageError("--no-overlap is for --parallel with several ranks");
+  if (step.syncNorms && !given.count("parallel"))
+    return usageError("--sync-batchnorm is for --parallel with several ranks: "
+                      "one process sees the whole batch");
+  if (step.ranks == 1)
+    return llvm::Error::success();
+  std::optional<int64_t> &batch = o.compile.import.batch;
+  std::string flag = "--parallel=" + parallelText(step);
+  if (!batch)
+    return usageError(flag + " needs --batch=N, the samples of all ranks "
+                             "together in a step");
+  if (*batch % step.ranks)
+    return usageError("--batch=" + llvm::Twine(*batch) +
+                      " is the batch of all ranks, and " + flag +
+                      " does not divide it");
+  if (o.data.isStream())
+    return usageError("--data=-: only one of the ranks has standard input; "
+                      "give a file");
+  *batch /= step.ranks;
+  if (!given.count("threads"))
+    step.threads = int32_t(
+        std::max<int64_t>(1, step.threads / ranksOfMachine(step.ranks)));
+  return llvm::Error::success();
+}
+
+llvm::Error DriverFlags::settle() {
+  if (given.count("best-by") && o.train.keepBest.empty() && !o.train.earlyStop)
+    return usageError("--best-by judges evaluations for --keep-best and "
+                      "--early-stop: give one of them");
+  if (llvm::Error error = settleParallel())
+    return error;
+  if (llvm::Error error = settleTarget())
+    return error;
+  if (!o.svg.empty())
+    (o.paretoPoints > 0 ? o.curve : o.timeline) = std::exchange(o.svg, "");
+  if (llvm::Error error = checkFlags(o))
+    return error;
+  auto isGiven = [&](StringRef flag) { return given.count(flag.str()) > 0; };
+  if (llvm::Error error = checkLossSettings(o.compile.step, isGiven))
+    return error;
+  o.train.seed = o.seed;
+  return settleOptimizer();
+}

@@ -1,0 +1,289 @@
+//===- StepToLLVM.cpp - planned functions to code over the arena ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: a planned function gives every value an offset; the code has to call
+// each kernel with the addresses and do nothing else. Method: each planned
+// function becomes one LLVM function. It has one array of pointers and one of
+// scalars on its stack, sized for the widest call, fills them for each call and
+// calls ckrt_parallel_for (generated kernels, one call a stage) or ckrt_execute
+// (library primitives; a failure returns at once). Guarantee: only addresses of
+// planned bytes are passed. Complexity: linear in calls and operands; each
+// kernel is emitted once.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Target/Cpu/StepToLLVM.h"
+#include "ManifestBuilder.h"
+#include "ckopt/CodeGen/Kernels.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+namespace {
+
+/// Symbols of the runtime, declared once in the lowered module.
+struct RuntimeCalls {
+  LLVM::LLVMFuncOp parallelFor, execute, callDone;
+};
+
+/// Lowers one planned module.
+class StepLowering {
+public:
+  StepLowering(ModuleOp planned, const LowerStepOptions &options)
+      : planned(planned), options(options), context(planned.getContext()),
+        builder(context) {}
+
+  FailureOr<LoweredStep> run();
+
+private:
+  void declareRuntime();
+  /// Plans and emits every kernel that the function calls.
+  LogicalResult lowerKernels(func::FuncOp function);
+  LogicalResult lowerFunction(func::FuncOp function, int32_t index);
+  LogicalResult lowerCall(KernelCallOp call, const ValueOffsets &offsets,
+                          int32_t function);
+  /// Returns the sizes of the two arrays: the most pointers and scalars of any
+  /// call.
+  std::pair<int64_t, int64_t> widest(func::FuncOp function);
+  /// Emits a return of the status if it is not zero.
+  void returnOnFailure(Location loc, Value status);
+
+  Value constant(Location loc, int64_t value) {
+    return LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
+                                    builder.getI64IntegerAttr(value));
+  }
+
+  ModuleOp planned;
+  const LowerStepOptions &options;
+  MLIRContext *context;
+  OpBuilder builder;
+  Type pointer;
+  LoweredStep lowered;
+  RuntimeCalls calls;
+  llvm::StringMap<KernelCode> kernels;
+  llvm::StringMap<int32_t> primitives; ///< kernel symbol -> index
+  CallRecorder recorder;
+
+  // The function being lowered.
+  LLVM::LLVMFuncOp current;
+  Value env, arena, argsArray, scalarsArray;
+  Block *failBlock = nullptr;
+};
+
+} // namespace
+
+void StepLowering::declareRuntime() {
+  Type i64 = builder.getI64Type(), i32 = builder.getI32Type();
+  Type none = LLVM::LLVMVoidType::get(context);
+  auto declare = [&](StringRef name, Type result, ArrayRef<Type> arguments) {
+    return LLVM::LLVMFuncOp::create(
+        builder, builder.getUnknownLoc(), name,
+        LLVM::LLVMFunctionType::get(result, arguments));
+  };
+  calls.parallelFor =
+      declare("ckrt_parallel_for", none,
+              {pointer, pointer, pointer, pointer, i64, i64, pointer});
+  calls.execute =
+      declare("ckrt_execute", i32, {pointer, i64, pointer, pointer});
+  if (options.instrument)
+    calls.callDone = declare("ckrt_call_done", i32, {pointer, i64, pointer});
+}
+
+LogicalResult StepLowering::lowerKernels(func::FuncOp function) {
+  const CodegenOptions &codegen = options.codegen;
+  auto walk = function.walk([&](KernelCallOp call) {
+    if (kernels.count(call.getCallee()))
+      return WalkResult::advance();
+    auto kernel = planned.lookupSymbol<func::FuncOp>(call.getCallee());
+    auto code = planKernel(kernel, codegen);
+    if (failed(code))
+      return WalkResult::interrupt();
+    if (code->library) {
+      primitives[call.getCallee()] =
+          int32_t(lowered.manifest.primitives.size());
+      lowered.manifest.primitives.push_back(code->primitive);
+    } else if (failed(emitKernel(kernel, codegen, *lowered.module))) {
+      return WalkResult::interrupt();
+    }
+    kernels[call.getCallee()] = std::move(*code);
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+std::pair<int64_t, int64_t> StepLowering::widest(func::FuncOp function) {
+  int64_t pointers = 1, scalars = 1;
+  function.walk([&](KernelCallOp call) {
+    const KernelCode &code = kernels[call.getCallee()];
+    // A primitive may take one argument several times.
+    size_t count = code.library ? code.primitiveArgs.size()
+                                : call.getArgs().size() + call.getOuts().size();
+    pointers = std::max<int64_t>(pointers, int64_t(count) + 1);
+    scalars = std::max<int64_t>(scalars, call.getScalars().size());
+  });
+  return {pointers, scalars};
+}
+
+void StepLowering::returnOnFailure(Location loc, Value status) {
+  if (!failBlock) {
+    failBlock = builder.createBlock(&current.getBody(), current.getBody().end(),
+                                    builder.getI32Type(), loc);
+    LLVM::ReturnOp::create(builder, loc, failBlock->getArgument(0));
+    builder.setInsertionPointAfterValue(status);
+  }
+  Value zero = LLVM::ConstantOp::create(builder, loc, builder.getI32Type(),
+                                        builder.getI32IntegerAttr(0));
+  Value failed =
+      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, status, zero);
+  Block *next = new Block;
+  current.getBody().getBlocks().insert(Region::iterator(failBlock), next);
+  LLVM::CondBrOp::create(builder, loc, failed, failBlock, ValueRange{status},
+                         next, ValueRange{});
+  builder.setInsertionPointToStart(next);
+}
+
+LogicalResult StepLowering::lowerCall(KernelCallOp call,
+                                      const ValueOffsets &offsets,
+                                      int32_t function) {
+  Location loc = call.getLoc();
+  const KernelCode &code = kernels[call.getCallee()];
+  if (code.workspaceBytes > int64_t(call.getWorkspace()))
+    return call.emitError("planned with ")
+           << call.getWorkspace() << " bytes of workspace, the kernel needs "
+           << code.workspaceBytes << "; run annotate-kernels before planning";
+  auto place = [&](int64_t offset) -> Value {
+    return LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(),
+                               arena,
+                               ArrayRef<LLVM::GEPArg>{constant(loc, offset)});
+  };
+  auto slot = [&](Value array, Type type, int64_t index) -> Value {
+    return LLVM::GEPOp::create(builder, loc, pointer, type, array,
+                               ArrayRef<LLVM::GEPArg>{int32_t(index)});
+  };
+  SmallVector<int64_t> places;
+  for (Value value : call.getArgs())
+    places.push_back(offsets.lookup(value));
+  llvm::append_range(places, *call.getOffsets());
+  if (code.library) { // a primitive may need its arguments in another order
+    SmallVector<int64_t> ordered;
+    for (unsigned argument : code.primitiveArgs)
+      ordered.push_back(places[argument]);
+    places = std::move(ordered);
+  }
+  for (auto [i, offset] : llvm::enumerate(places))
+    LLVM::StoreOp::create(builder, loc, place(offset),
+                          slot(argsArray, pointer, int64_t(i)));
+  for (auto [i, scalar] : llvm::enumerate(call.getScalars()))
+    LLVM::StoreOp::create(builder, loc, constant(loc, scalar),
+                          slot(scalarsArray, builder.getI64Type(), i));
+  if (code.library && !call.getScalars().empty()) // a last argument
+    LLVM::StoreOp::create(builder, loc, scalarsArray,
+                          slot(argsArray, pointer, int64_t(places.size())));
+  Value scratch = place(call.getWorkspaceOffset().value_or(0));
+  int32_t primitive = -1;
+  if (code.library) {
+    primitive = primitives[call.getCallee()];
+    Value status =
+        LLVM::CallOp::create(
+            builder, loc, calls.execute,
+            ValueRange{env, constant(loc, primitive), argsArray, scratch})
+            .getResult();
+    returnOnFailure(loc, status);
+  }
+  for (const KernelStage &stage : code.stages) {
+    Value kernel =
+        LLVM::AddressOfOp::create(builder, loc, pointer, stage.symbol);
+    LLVM::CallOp::create(builder, loc, calls.parallelFor,
+                         ValueRange{env, kernel, argsArray, scalarsArray,
+                                    constant(loc, stage.trip),
+                                    constant(loc, stage.grain), scratch});
+  }
+  recorder.add(call, primitive, function, lowered.manifest);
+  if (options.instrument) {
+    Value number = constant(loc, lowered.manifest.calls.size() - 1);
+    Value status = LLVM::CallOp::create(builder, loc, calls.callDone,
+                                        ValueRange{env, number, arena})
+                       .getResult();
+    returnOnFailure(loc, status);
+  }
+  return success();
+}
+
+LogicalResult StepLowering::lowerFunction(func::FuncOp function,
+                                          int32_t index) {
+  Location loc = function.getLoc();
+  auto offsets = ValueOffsets::read(function);
+  if (failed(offsets) ||
+      failed(addFunction(function, *offsets, lowered.manifest)))
+    return failure();
+  OpBuilder::InsertionGuard guard(builder);
+  current = LLVM::LLVMFuncOp::create(
+      builder, loc, lowered.manifest.functions.back().symbol,
+      LLVM::LLVMFunctionType::get(builder.getI32Type(), {pointer, pointer}));
+  Block *entry = current.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  env = entry->getArgument(0);
+  arena = entry->getArgument(1);
+  failBlock = nullptr;
+  auto [pointers, scalars] = widest(function);
+  argsArray = LLVM::AllocaOp::create(builder, loc, pointer, pointer,
+                                     constant(loc, pointers));
+  scalarsArray = LLVM::AllocaOp::create(
+      builder, loc, pointer, builder.getI64Type(), constant(loc, scalars));
+  for (Operation &op : function.getBody().front())
+    if (auto call = dyn_cast<KernelCallOp>(op))
+      if (failed(lowerCall(call, *offsets, index)))
+        return failure();
+  Value zero = LLVM::ConstantOp::create(builder, loc, builder.getI32Type(),
+                                        builder.getI32IntegerAttr(0));
+  LLVM::ReturnOp::create(builder, loc, zero);
+  return success();
+}
+
+FailureOr<LoweredStep> StepLowering::run() {
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  registry.insert<LLVM::LLVMDialect>();
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+  pointer = LLVM::LLVMPointerType::get(context);
+  lowered.module = ModuleOp::create(planned.getLoc(), "ckopt_step");
+  builder.setInsertionPointToEnd(lowered.module->getBody());
+  runtime::Manifest &manifest = lowered.manifest;
+  manifest.threads = int32_t(options.codegen.threads);
+  manifest.alignment = options.codegen.target->traits.arenaAlignment;
+  manifest.keepDenormals = options.keepDenormals;
+  manifest.cpuFeatures = options.cpuFeatures;
+  manifest.producer = options.producer;
+  SmallVector<func::FuncOp> functions;
+  for (const std::string &name : options.functions)
+    if (auto function = planned.lookupSymbol<func::FuncOp>(name))
+      functions.push_back(function);
+  for (func::FuncOp function : functions) {
+    auto bytes = function->getAttrOfType<IntegerAttr>(attrs::kArenaBytes);
+    if (!bytes)
+      return function.emitError()
+             << "no " << attrs::kArenaBytes << "; run plan-memory first";
+    manifest.arenaBytes = std::max(manifest.arenaBytes, bytes.getInt());
+    if (failed(lowerKernels(function)))
+      return failure();
+  }
+  // Convert kernels to LLVM functions before their addresses are taken.
+  PassManager manager(context);
+  buildKernelLoweringPipeline(manager);
+  if (failed(manager.run(*lowered.module)))
+    return failure();
+  builder.setInsertionPointToEnd(lowered.module->getBody());
+  declareRuntime();
+  for (auto [index, function] : llvm::enumerate(functions))
+    if (failed(lowerFunction(function, int32_t(index))))
+      return failure();
+  return std::move(lowered);
+}
+
+FailureOr<LoweredStep> ckopt::lowerStep(ModuleOp planned,
+                                        const LowerStepOptions &options) {
+  return StepLowering(planned, options).run();
+}

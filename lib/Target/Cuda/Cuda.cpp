@@ -1,0 +1,419 @@
+//===- Cuda.cpp - steps for NVIDIA's GPUs ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "CudaRates.h"
+#include "ckopt/Runtime/CudaLibraries.h"
+#include "ckopt/Runtime/DeviceArtifact.h"
+#include "ckopt/Runtime/ckrt.h"
+#include "ckopt/Support/ByteSize.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Target/Cpu/Emit.h"
+#include "ckopt/Target/Cuda/CudaCode.h"
+#include "ckopt/Target/Targets.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace ckopt;
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<StepCode::Program> CudaCode::load() const {
+  std::vector<uint8_t> blob = runtime::serialize(manifest);
+  const std::string &ptx = step.code.text;
+  ckrt_program *program = nullptr;
+  if (ckrt_program_load_device(blob.data(), blob.size(), ptx.data(), ptx.size(),
+                               data.data(), data.size(), &program))
+    return makeError(ExitInternal, ckrt_last_error());
+  return Program{program,
+                 std::shared_ptr<ckrt_program>(program, ckrt_program_destroy)};
+}
+
+llvm::Error CudaCode::write(const std::string &path) const {
+  std::string problem;
+  if (!runtime::writeDeviceArtifact(path, manifest, step.code.text, data.data(),
+                                    data.size(), problem))
+    return ioError(problem);
+  return llvm::Error::success();
+}
+
+llvm::Error CudaCode::writeEmulation(const std::string &path,
+                                     const CpuOptions &cpu) const {
+  mlir::OwningOpRef<mlir::ModuleOp> loops(
+      mlir::cast<mlir::ModuleOp>(step.blockForm.get()->clone()));
+  mlir::PassManager manager(loops->getContext());
+  buildBlockToLoopsPipeline(manager);
+  if (failed(manager.run(*loops)))
+    return makeError(ExitInternal, "lowering to loops failed");
+  auto isEntry = [](llvm::StringRef name) {
+    return name.ends_with(emulationSymbol("")) ||
+           name.ends_with(emulationSymbol("", /*descending=*/true));
+  };
+  auto object = emitFunctions(std::move(loops), isEntry, cpu);
+  if (!object)
+    return object.takeError();
+  return linkSharedLibrary(StepObjects{std::move(*object), {}}, path);
+}
+
+//===----------------------------------------------------------------------===//
+// Target
+//===----------------------------------------------------------------------===//
+
+/// Returns the device that a step for this compute capability is for unless
+/// somebody says another.
+static const char *usualDevice(unsigned sm) {
+  return sm == 90 ? "h100" : "a100";
+}
+
+namespace {
+
+/// Below, the matrix of scores is small. With more columns of a head, a
+/// block's sums take too many registers.
+constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 128;
+
+/// Rows of a chunk of a classification loss. Each chunk but the first reads the
+/// weight's gradient and writes it again, 8 bytes an element, and computes a
+/// product a row for it: from 220 rows (TF32) or 440 (bf16) the products take
+/// longer on an H100. Tiles have 128 or 256 rows.
+constexpr int64_t kChunkBytes = int64_t(128) << 20, kLeastChunkRows = 512,
+                  kChunkRowStep = 128;
+/// A load of 16 bytes has eight halves.
+constexpr int64_t kClassGroup = 8;
+
+/// With 4 channels cuDNN 9.14 took 2 (TF32) to 13 times (bf16) as long as our
+/// own kernels on an H200 (docs/benchmarks/gpu.md). Of what lies between,
+/// nothing was measured; 8 halves are a load of 16 bytes.
+constexpr int64_t kLeastCudnnChannels = 8;
+
+class CudaTarget final : public TargetInfo {
+public:
+  CudaTarget() : TargetInfo(describe()) {}
+
+  llvm::Error settle(TargetRequest &request) const override;
+
+  std::shared_ptr<TargetOptions> makeOptions() const override {
+    return std::make_shared<CudaOptions>();
+  }
+  std::vector<TargetFlag> ownFlags(TargetOptions &options) const override;
+
+  llvm::Expected<runtime::ProductPrecision>
+  productPrecision(llvm::StringRef name) const override {
+    return parsePrecision(name, runtime::ProductPrecision::TF32);
+  }
+
+  llvm::Expected<CodegenOptions>
+  codegen(const KernelSettings &settings) const override {
+    auto precision = productPrecision(settings.matmulPrecision);
+    if (!precision)
+      return precision.takeError();
+    auto variant = ContractionVariant::parse(settings.contractions);
+    if (!variant)
+      return variant.takeError();
+    CodegenOptions options;
+    options.target = this;
+    options.vectorBits = 128;
+    options.libraryWorkspace = settings.libraryWorkspace;
+    options.multiprocessors = settings.multiprocessors
+                                  ? settings.multiprocessors
+                                  : cudaMultiprocessors(usualDevice(90));
+    options.sharedBytes = settings.sharedBytes
+                              ? settings.sharedBytes
+                              : int32_t(runtime::mostSharedBytes(80));
+    options.ownBesideLibraries = settings.ownBesideLibraries;
+    options.contractions = *variant;
+    options.precision = *precision;
+    return options;
+  }
+
+  llvm::Expected<MachineRates>
+  rates(const KernelSettings &settings) const override {
+    if (settings.deviceRates.empty())
+      return traits.rates;
+    auto precision = productPrecision(settings.matmulPrecision);
+    return precision ? cudaRates(settings.deviceRates, *precision)
+                     : llvm::Expected<MachineRates>(precision.takeError());
+  }
+
+  std::string ratedDevice(const KernelSettings &settings) const override {
+    return llvm::StringRef(settings.deviceRates).split(',').first.str();
+  }
+
+  LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
+                              const CodegenOptions &options) const override {
+    LibraryChoice choice;
+    if (!options.libraryWorkspace)
+      choice.reason = "libraries were not asked for";
+    else if (!options.ownBesideLibraries && isHalfConvolution(desc))
+      choice.reason = "which convolutions of " +
+                      std::string(runtime::dtypeName(desc.dtype)) +
+                      " cuDNN has is known on the device alone";
+    else if (options.ownBesideLibraries && hasFewChannels(desc))
+      choice.reason = "cuDNN's convolutions of less than " +
+                      std::to_string(kLeastCudnnChannels) +
+                      " input channels are slower";
+    else
+      choice.reason =
+          runtime::cudaLibraryRefuses(desc, options.libraryWorkspace);
+    choice.library = choice.reason.empty();
+    // cuDNN chooses its algorithm at load time, so only a limit of the
+    // workspace is known here.
+    if (choice.library)
+      choice.workspaceBytes = workspaceOf(desc, options);
+    return choice;
+  }
+
+  llvm::Expected<std::unique_ptr<StepCode>>
+  emit(mlir::ModuleOp planned, const EmitOptions &options) const override;
+
+private:
+  static bool isHalf(const runtime::PrimitiveDesc &desc) {
+    return desc.dtype == runtime::DType::F16 ||
+           desc.dtype == runtime::DType::BF16;
+  }
+
+  /// Returns whether our own tensor-core kernel is the faster one for an
+  /// image's first convolution, whose channels do not fill a load of cuDNN's.
+  static bool hasFewChannels(const runtime::PrimitiveDesc &desc) {
+    bool byTensorCores =
+        isHalf(desc) || (desc.dtype == runtime::DType::F32 &&
+                         desc.precision != runtime::ProductPrecision::F32);
+    return byTensorCores && desc.kind == runtime::PrimitiveKind::ConvForward &&
+           desc.conv.groups == 1 && desc.conv.inChannels < kLeastCudnnChannels;
+  }
+
+  static bool isHalfConvolution(const runtime::PrimitiveDesc &desc) {
+    return isHalf(desc) && runtime::isConvolution(desc.kind);
+  }
+
+  /// A library that may refuse gets no more than the call's tensors take, so
+  /// that small steps stay small.
+  static int64_t workspaceOf(const runtime::PrimitiveDesc &desc,
+                             const CodegenOptions &options) {
+    if (!options.ownBesideLibraries)
+      return options.libraryWorkspace;
+    int64_t bytes = runtime::cudaLibraryTensorBytes(desc);
+    return std::min(options.libraryWorkspace,
+                    int64_t(llvm::alignTo(
+                        uint64_t(std::max(bytes, kLeastWorkspace)), 256)));
+  }
+  static constexpr int64_t kLeastWorkspace = 4096;
+
+  static TargetTraits describe() {
+    TargetTraits traits;
+    traits.name = "cuda";
+    traits.machines = "GPUs";
+    traits.form = StageForm::Blocks;
+    // A kernel may have 512 parameters of 8 bytes, one of them the scratch. The
+    // limit of blocks is that of the one grid dimension in use.
+    traits.limits.tensors = 511;
+    traits.limits.joined = 500;
+    traits.limits.blocks = (int64_t(1) << 31) - 1;
+    traits.ownContractions = true;
+    traits.joinsUpdates = true;
+    traits.leastAttentionKeys = kLeastCudaKeys;
+    traits.mostAttentionColumns = kMostCudaColumns;
+    traits.halfProducts = true;
+    traits.lossChunks = {kChunkBytes, kLeastChunkRows, kChunkRowStep,
+                         kClassGroup};
+    traits.bf16Products = true;
+    traits.channelGroup = 4;
+    traits.arenaAlignment = runtime::kDeviceAlignment;
+    // Rates of a device are the settings' (CudaRates.cpp); passes that were not
+    // given one weigh kernels as on a CPU.
+    traits.rates = MachineRates();
+    traits.writesFolder = true;
+    traits.hasDevices = true;
+    return traits;
+  }
+};
+
+} // namespace
+
+std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
+  auto &own = static_cast<CudaOptions &>(options);
+  auto choose = [](const char *flag, const char *no, const char *yes,
+                   std::function<void(bool)> set) {
+    return [=](llvm::StringRef text) -> llvm::Error {
+      if (text != no && text != yes)
+        return usageError(llvm::Twine("--") + flag + ": '" + text +
+                          "' is neither " + no + " nor " + yes);
+      set(text == yes);
+      return llvm::Error::success();
+    };
+  };
+  auto workspace = [&own](llvm::StringRef text) -> llvm::Error {
+    auto bytes = parseByteSize(text);
+    if (!bytes)
+      return bytes.takeError();
+    if (*bytes <= 0)
+      return usageError("--cuda-workspace: more than 0 bytes are needed");
+    own.workspace = int64_t(llvm::alignTo(uint64_t(*bytes), 64));
+    return llvm::Error::success();
+  };
+  auto libraries = [&own](llvm::StringRef text) -> llvm::Error {
+    if (text == "auto")
+      own.libraries = CudaLibraries::Auto;
+    else if (text == "none")
+      own.libraries = CudaLibraries::None;
+    else if (text == "all")
+      own.libraries = CudaLibraries::All;
+    else
+      return usageError("--cuda-libs: '" + text +
+                        "' is none of auto, none, all");
+    return llvm::Error::success();
+  };
+  auto contractions = [&own](llvm::StringRef text) -> llvm::Error {
+    own.contractions = text.str();
+    return ContractionVariant::parse(text).takeError();
+  };
+  auto emulation = [&own](llvm::StringRef text) -> llvm::Error {
+    if (text.empty())
+      return usageError("--cuda-emulation needs a file name");
+    own.emulation = text.str();
+    return llvm::Error::success();
+  };
+  auto multiprocessors = [&own](llvm::StringRef text) -> llvm::Error {
+    if (text.getAsInteger(10, own.multiprocessors) || own.multiprocessors < 1 ||
+        own.multiprocessors > 1024)
+      return usageError("--multiprocessors: '" + text +
+                        "' is no number from 1 to 1024");
+    return llvm::Error::success();
+  };
+  return {
+      {"sm", "N",
+       "cuda: least compute capability of the device, 80 (default) or 90",
+       choose("sm", "80", "90", [&own](bool yes) { own.sm = yes ? 90 : 80; })},
+      {"cuda-libs", "NAME",
+       "auto (default): products and convolutions by cuBLASLt and cuDNN where "
+       "they are there and take the call, else by code of our own; none: by "
+       "ours; all: by theirs",
+       libraries},
+      {"cuda-workspace", "BYTES",
+       "planned for each call of a library at most (default 32 MiB)",
+       workspace},
+      {"multiprocessors", "N",
+       "cuda: how many multiprocessors products, convolutions and sums of "
+       "columns are divided for (default 108 for --sm=80, 132 for 90); other "
+       "numbers, other bits",
+       multiprocessors},
+      {"cuda-contractions", "LIST",
+       "for measurements: tile=64|128|192|256, slice=8|16|32|64, "
+       "stages=1|2|3|4, parts=N in the place of what shapes decide",
+       contractions},
+      {"device-rates", "NAME|FILE|NAME,FILE",
+       "cuda: plan by the rates of a100 (default for --sm=80), h100 (for 90), "
+       "h200, l4, or of a file that bench --calibrate wrote; rates that it "
+       "lacks are those of the device that it names, or NAME",
+       [&own](llvm::StringRef text) -> llvm::Error {
+         if (text.empty())
+           return usageError("--device-rates: the name of a device or a file "
+                             "is needed");
+         own.rates = text.str();
+         own.ratesFile = cudaRatesFile(text).str();
+         return settleCudaRates(text, "").takeError();
+       },
+       &own.ratesFile},
+      {"cuda-emulation", "FILE",
+       "also write the kernels as CPU code, for tests without a GPU", emulation,
+       &own.emulation, /*isWritten=*/true},
+  };
+}
+
+/// Returns the settings of this target; those of another are an error.
+static llvm::Expected<const CudaOptions *>
+ownOptions(const DeviceOptions &device) {
+  static const CudaOptions defaults;
+  if (!device.own)
+    return &defaults;
+  if (device.own->target != defaults.target)
+    return usageError("settings of target '" + device.own->target +
+                      "' are none of target '" + defaults.target + "'");
+  return static_cast<const CudaOptions *>(device.own.get());
+}
+
+/// Refuses flags that have no effect on a step for GPUs.
+static llvm::Error refuseIdleFlags(const TargetRequest &request,
+                                   const CudaOptions &device) {
+  if (request.flags.count("threads"))
+    return usageError("--threads is for CPUs: leave it out for a GPU");
+  for (const char *flag : {"cpu", "O"})
+    if (request.flags.count(flag) && device.emulation.empty())
+      return usageError((flag[1] ? "--" : "-") + llvm::Twine(flag) +
+                        " is for CPUs: leave it out for a GPU");
+  if (request.flags.count("cuda-workspace") &&
+      device.libraries == CudaLibraries::None)
+    return usageError("--cuda-workspace is for libraries: leave it or "
+                      "--cuda-libs=none out");
+  return llvm::Error::success();
+}
+
+llvm::Error CudaTarget::settle(TargetRequest &request) const {
+  auto own = ownOptions(request.device);
+  if (!own)
+    return own.takeError();
+  if (llvm::Error error = refuseIdleFlags(request, **own))
+    return error;
+  KernelSettings &kernels = request.kernels;
+  if (!kernels.libraryTable.empty())
+    return usageError("--library-table is for CPUs: leave it out for a GPU");
+  auto precision = productPrecision(kernels.matmulPrecision);
+  if (!precision)
+    return precision.takeError();
+  if (request.computeType == "f64" &&
+      *precision != runtime::ProductPrecision::F32)
+    return usageError("--matmul-precision=" + kernels.matmulPrecision +
+                      " is for products of f32, and --compute-type=f64 has "
+                      "none: leave out one of the two");
+  kernels.libraryWorkspace =
+      (*own)->libraries == CudaLibraries::None ? 0 : (*own)->workspace;
+  kernels.ownBesideLibraries = (*own)->libraries == CudaLibraries::Auto;
+  kernels.contractions = (*own)->contractions;
+  const char *device = usualDevice((*own)->sm);
+  auto rates = settleCudaRates((*own)->rates, device);
+  if (!rates)
+    return rates.takeError();
+  kernels.deviceRates = *rates;
+  kernels.multiprocessors = (*own)->multiprocessors
+                                ? (*own)->multiprocessors
+                                : cudaMultiprocessors(device);
+  kernels.sharedBytes = int32_t(runtime::mostSharedBytes(int32_t((*own)->sm)));
+  kernels.threads = 1;
+  if (request.runsHere && request.device.target.empty())
+    return usageError("a step for CUDA runs on a device: give --device=cuda:0");
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<StepCode>>
+CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
+  auto kernels = codegen(options.kernels);
+  if (!kernels)
+    return kernels.takeError();
+  auto own = ownOptions(options.device);
+  if (!own)
+    return own.takeError();
+  LowerDeviceOptions lowering;
+  lowering.codegen = *kernels;
+  lowering.sm = (*own)->sm;
+  lowering.keepDenormals = options.keepDenormals;
+  lowering.producer = options.producer;
+  auto lowered = lowerDeviceStep(planned, lowering);
+  if (!lowered)
+    return lowered.takeError();
+  auto code = std::make_unique<CudaCode>(std::move(*lowered));
+  if (options.addData)
+    if (llvm::Error error = options.addData(code->manifest, code->data))
+      return std::move(error);
+  if (!(*own)->emulation.empty())
+    if (llvm::Error error =
+            code->writeEmulation((*own)->emulation, options.cpu))
+      return std::move(error);
+  return std::move(code);
+}
+
+const TargetInfo &ckopt::cudaTarget() {
+  static const CudaTarget target;
+  return target;
+}

@@ -1,0 +1,195 @@
+//===- Checkpoint.cpp - a training run on disk ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads and writes checkpoints as safetensors. Its metadata are strings:
+// numbers are written in decimal, under "ckopt.*", options under "option.*".
+// O(bytes).
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Train/Data/Checkpoint.h"
+#include "CheckpointParts.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/FlagTable.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace ckopt {
+
+static constexpr const char *formatName = "checkpoint-1";
+static constexpr const char *optionPrefix = "option.";
+/// Metric, value, step and evaluations since, with blanks between; may be
+/// missing.
+static constexpr const char *bestKey = "ckopt.best";
+
+StringMetadata describeState(const TrainingState &state) {
+  StringMetadata metadata;
+  metadata[kFormatKey] = formatName;
+  metadata["ckopt.step"] = std::to_string(state.step);
+  metadata["ckopt.epoch"] = std::to_string(state.data.epoch);
+  metadata["ckopt.position"] = std::to_string(state.data.position);
+  metadata["ckopt.seed"] = std::to_string(state.seed);
+  for (const auto &[key, value] : state.options)
+    metadata[optionPrefix + key] = value;
+  if (const auto &best = state.best)
+    raw_string_ostream(metadata[bestKey])
+        << best->metric << " " << format("%.17g", best->value) << " "
+        << best->step << " " << best->since;
+  return metadata;
+}
+
+Error writeCheckpoint(StringRef path, const Checkpoint &checkpoint) {
+  if (Error error = writeSafetensors(path, checkpoint.tensors,
+                                     describeState(checkpoint.state)))
+    return error;
+  removeShares(path, /*keep=*/-1);
+  return Error::success();
+}
+
+template <typename T>
+static Error readNumber(const StringMetadata &metadata, const char *key, T &to,
+                        StringRef path) {
+  auto it = metadata.find(key);
+  if (it == metadata.end())
+    return inputError(path + ": not a whole checkpoint: '" + key +
+                      "' is missing");
+  if (StringRef(it->second).getAsInteger(10, to) ||
+      (std::is_signed_v<T> && it->second[0] == '-'))
+    return inputError(path + ": damaged checkpoint: '" + key + "' is '" +
+                      it->second + "'");
+  return Error::success();
+}
+
+static Error readBest(const StringMetadata &metadata,
+                      std::optional<BestEvaluation> &to, StringRef path) {
+  auto it = metadata.find(bestKey);
+  if (it == metadata.end())
+    return Error::success();
+  SmallVector<StringRef> parts;
+  StringRef(it->second).split(parts, ' ');
+  BestEvaluation best;
+  if (parts.size() != 4 || !flag::parseReal(parts[1], best.value) ||
+      parts[2].getAsInteger(10, best.step) ||
+      parts[3].getAsInteger(10, best.since))
+    return inputError(path + ": damaged checkpoint: '" + bestKey + "' is '" +
+                      it->second + "'");
+  best.metric = parts[0].str();
+  to = std::move(best);
+  return Error::success();
+}
+
+static Expected<TrainingState> parseState(const StringMetadata &metadata,
+                                          StringRef path) {
+  auto format = metadata.find(kFormatKey);
+  if (format == metadata.end())
+    return inputError(path +
+                      ": weights, but not a checkpoint of a training "
+                      "run (there is no '" +
+                      kFormatKey + "' in its metadata)");
+  if (format->second != formatName && !isShardIndex(metadata))
+    return inputError(path + ": a checkpoint of format '" + format->second +
+                      "', this ckopt reads '" + formatName + "'");
+  TrainingState state;
+  if (Error error = readNumber(metadata, "ckopt.step", state.step, path))
+    return std::move(error);
+  if (Error error = readNumber(metadata, "ckopt.epoch", state.data.epoch, path))
+    return std::move(error);
+  if (Error error =
+          readNumber(metadata, "ckopt.position", state.data.position, path))
+    return std::move(error);
+  if (Error error = readNumber(metadata, "ckopt.seed", state.seed, path))
+    return std::move(error);
+  if (Error error = readBest(metadata, state.best, path))
+    return std::move(error);
+  for (const auto &[key, value] : metadata)
+    if (StringRef(key).starts_with(optionPrefix))
+      state.options[key.substr(StringRef(optionPrefix).size())] = value;
+  return state;
+}
+
+Expected<OpenCheckpoint> openCheckpoint(StringRef path) {
+  auto tensors = StoredTensors::open(path);
+  if (!tensors)
+    return tensors.takeError();
+  auto state = parseState(tensors->metadata(), path);
+  if (!state)
+    return state.takeError();
+  return OpenCheckpoint{std::move(*tensors), std::move(*state)};
+}
+
+Expected<Checkpoint> readCheckpoint(StringRef path) {
+  auto opened = openCheckpoint(path);
+  if (!opened)
+    return opened.takeError();
+  auto tensors = opened->tensors.readAll();
+  if (!tensors)
+    return tensors.takeError();
+  return Checkpoint{std::move(*tensors), std::move(opened->state)};
+}
+
+/// Prints the first ten names, then a count, so that long lists stay readable.
+static std::string nameList(ArrayRef<std::string> names) {
+  std::string text;
+  for (const std::string &name : names.take_front(10))
+    text += (text.empty() ? "" : ", ") + name;
+  if (names.size() > 10)
+    text += " and " + std::to_string(names.size() - 10) + " more";
+  return text;
+}
+
+Error checkTensors(ArrayRef<TensorSpec> tensors, ArrayRef<TensorSpec> expected,
+                   StringRef what) {
+  Error errors = Error::success();
+  auto report = [&](const Twine &message) {
+    errors = joinErrors(std::move(errors), inputError(what + ": " + message));
+  };
+  std::vector<std::string> missing, unknown;
+  StringMap<const TensorSpec *> given, known;
+  for (const TensorSpec &spec : tensors)
+    given[spec.name] = &spec;
+  auto typeString = [](const TensorSpec &spec) {
+    return std::string(dtypeName(spec.dtype)) + " " + shapeString(spec.shape);
+  };
+  for (const TensorSpec &spec : expected) {
+    known[spec.name] = &spec;
+    const TensorSpec *tensor = given.lookup(spec.name);
+    if (!tensor)
+      missing.push_back(spec.name);
+    else if (tensor->dtype != spec.dtype || tensor->shape != spec.shape)
+      report("tensor '" + spec.name + "' is " + typeString(*tensor) +
+             ", the model needs " + typeString(spec));
+  }
+  for (const TensorSpec &spec : tensors)
+    if (!known.contains(spec.name))
+      unknown.push_back(spec.name);
+  if (!missing.empty())
+    report("missing tensors: " + nameList(missing));
+  if (!unknown.empty())
+    report("tensors that the model does not have: " + nameList(unknown));
+  return errors;
+}
+
+Error checkOptions(const StringMetadata &saved, const StringMetadata &current,
+                   StringRef what) {
+  Error errors = Error::success();
+  auto report = [&](StringRef key, const Twine &was, const Twine &is) {
+    errors = joinErrors(std::move(errors),
+                        inputError(what + ": option '" + key + "' was " + was +
+                                   " when the run was saved, now it is " + is));
+  };
+  for (const auto &[key, value] : current) {
+    auto it = saved.find(key);
+    if (it == saved.end())
+      report(key, "not set", "'" + value + "'");
+    else if (it->second != value)
+      report(key, "'" + it->second + "'", "'" + value + "'");
+  }
+  for (const auto &[key, value] : saved)
+    if (!current.count(key))
+      report(key, "'" + value + "'", "not set");
+  return errors;
+}
+
+} // namespace ckopt

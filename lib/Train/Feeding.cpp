@@ -1,0 +1,330 @@
+//===- Feeding.cpp - batches of a source for a session --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Samples of sources that were not checked as a whole are checked here, before
+// a step sees them. O(bytes of a batch) a batch.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Train/Feeding.h"
+#include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/xxhash.h"
+
+#include <cstring>
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+/// The source's names of fields, for errors.
+static std::string listFields(const BatchSource &source) {
+  std::string text;
+  for (const SourceField &field : source.fields())
+    text += (text.empty() ? "'" : ", '") + field.name + "'";
+  return text.empty() ? "none" : text;
+}
+
+llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
+                                      const DataOptions &data, bool needTargets,
+                                      Rows rows) {
+  auto specs = describeFields(session, data);
+  if (!specs)
+    return specs.takeError();
+  Feeder result(session, source);
+  const int64_t share = ckopt::batchSize(session.manifest());
+  result.ranks = rows == Rows::All ? 1 : numRanks();
+  result.batch = share * result.ranks;
+  if (rows == Rows::Own && result.ranks > 1 && source.readsRows())
+    result.own = RowRange{runtime::World::current()->rank() * share, share};
+  for (const SourceField &field : source.fields()) {
+    auto spec = llvm::find_if(
+        *specs, [&](const FieldSpec &is) { return is.name == field.name; });
+    if (spec == specs->end())
+      return inputError(source.name() + ": the step takes no field '" +
+                        field.name + "', or takes it twice");
+    if (spec->batched != field.batched)
+      return inputError(source.name() + ": '" + field.name + "' is " +
+                        (spec->batched ? "data of each sample"
+                                       : "one constant for all samples") +
+                        " in the step, not in the source");
+    std::vector<int64_t> shape = field.shape;
+    if (field.batched)
+      shape.insert(shape.begin(), share);
+    spec->array = field.name; // there is no file whose array it could be
+    if (llvm::Error error = checkShape(*spec, shape))
+      return withContext(std::move(error), source.name());
+    if (field.batched)
+      shape.front() = result.numHeld();
+    HostTensor value(field.dtype, std::move(shape));
+    auto index = session.find(field.name);
+    if (!index)
+      return index.takeError();
+    result.tensors.push_back(*index);
+    result.values.push_back(std::move(value));
+    result.specs.push_back(std::move(*spec));
+    specs->erase(spec);
+  }
+  for (const FieldSpec &spec : *specs) {
+    auto index = session.find(spec.name);
+    if (!index)
+      return index.takeError();
+    if (needTargets || session.info_of(*index).role != TensorRole::Target)
+      return inputError(source.name() + ": no field '" + spec.name +
+                        "'; there are " + listFields(source));
+  }
+  return std::move(result);
+}
+
+void Feeder::fillUp(int64_t valid) {
+  for (size_t field = 0; field < specs.size(); ++field) {
+    if (!specs[field].batched)
+      continue;
+    size_t bytes = size_t(values[field].sizeInBytes() / numHeld());
+    char *data = static_cast<char *>(values[field].mutableRawData());
+    for (int64_t i = valid; i < numHeld(); ++i)
+      std::memcpy(data + size_t(i) * bytes, data, bytes);
+  }
+}
+
+llvm::Error Feeder::check(DataPosition at) const {
+  auto nameSample = [&](int64_t i) {
+    i += own ? own->first : 0;
+    std::string name = source->nameSample(i);
+    return name.empty() ? "sample " + std::to_string(at.position + i) +
+                              " of epoch " + std::to_string(at.epoch + 1)
+                        : name;
+  };
+  for (size_t field = 0; field < specs.size(); ++field)
+    if (llvm::Error error =
+            checkValues(specs[field], values[field], nameSample))
+      return withContext(std::move(error), source->name());
+  return llvm::Error::success();
+}
+
+llvm::Expected<int64_t> Feeder::load(DataPosition at) {
+  compared = false;
+  std::vector<void *> buffers;
+  for (HostTensor &value : values)
+    buffers.push_back(value.mutableRawData());
+  auto count = own ? source->nextRows(batch, *own, buffers)
+                   : source->next(batch, buffers);
+  if (!count)
+    return count.takeError();
+  if (*count < 0 || *count > batch)
+    return inputError(source->name() + " gave " + llvm::Twine(*count) +
+                      " samples where " + llvm::Twine(batch) +
+                      " were asked for");
+  int64_t valid = own ? own->within(*count) : *count;
+  if (valid == 0)
+    return *count;
+  fillUp(valid);
+  if (!source->isChecked())
+    if (llvm::Error error = check(at))
+      return std::move(error);
+  return *count;
+}
+
+/// Returns the rows of a batch that belong to this rank.
+static HostTensor shareOf(const HostTensor &value, int64_t ranks) {
+  std::vector<int64_t> shape(value.shape().begin(), value.shape().end());
+  shape.front() /= ranks;
+  HostTensor share(value.dtype(), std::move(shape));
+  size_t bytes = size_t(share.sizeInBytes());
+  size_t rank = size_t(runtime::World::current()->rank());
+  std::memcpy(share.mutableRawData(),
+              static_cast<const char *>(value.rawData()) + rank * bytes, bytes);
+  return share;
+}
+
+static uint64_t hashOf(llvm::ArrayRef<HostTensor> values) {
+  std::string hashes;
+  for (const HostTensor &value : values)
+    hashes += std::to_string(llvm::xxh3_64bits(
+                  {static_cast<const uint8_t *>(value.rawData()),
+                   size_t(value.sizeInBytes())})) +
+              " ";
+  return llvm::xxh3_64bits(hashes);
+}
+
+/// Other samples behind one name would train on a mixture that no run could
+/// repeat.
+static llvm::Error checkSameBatch(llvm::ArrayRef<HostTensor> values) {
+  auto all = gatherNumbers(int64_t(hashOf(values)));
+  if (!all)
+    return all.takeError();
+  for (size_t rank = 1; rank < all->size(); ++rank)
+    if ((*all)[rank] != all->front())
+      return makeError(ExitRank, "rank " + llvm::Twine(rank) +
+                                     " read other samples than rank 0");
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> Feeder::agree(llvm::Expected<bool> found) {
+  if (ranks == 1 || own || (!found && failureEndsAll()))
+    return found;
+  Meeting meeting = {Call::Batch, 0, "read other samples than rank 0"};
+  bool given = found && *found;
+  if (given)
+    meeting.same = hashOf(values);
+  else if (found)
+    meeting.call = Call::End;
+  if (llvm::Error error = meetRanks(meeting, found.takeError()))
+    return std::move(error);
+  compared = given;
+  return given;
+}
+
+llvm::Error Feeder::write() {
+  if (ranks > 1 && !own && !compared)
+    if (llvm::Error error = checkSameBatch(values))
+      return error;
+  for (size_t field = 0; field < specs.size(); ++field) {
+    bool whole = ranks == 1 || own || !specs[field].batched;
+    if (llvm::Error error = session->write(
+            tensors[field],
+            whole ? values[field] : shareOf(values[field], ranks)))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Feeder::compareFirst(uint64_t seed, DataPosition at) {
+  if (!own)
+    return llvm::Error::success();
+  std::vector<HostTensor> first;
+  std::vector<void *> buffers;
+  for (size_t field = 0; field < specs.size(); ++field) {
+    std::vector<int64_t> shape = values[field].shape().vec();
+    if (specs[field].batched)
+      shape.front() = 1;
+    first.emplace_back(values[field].dtype(), std::move(shape));
+  }
+  for (HostTensor &value : first)
+    buffers.push_back(value.mutableRawData());
+  llvm::Error error = source->seek(seed, at);
+  if (!error)
+    error = source->next(1, buffers).takeError();
+  if (error)
+    return error;
+  return checkSameBatch(first);
+}
+
+llvm::Expected<int64_t> ckopt::feed(Session &session, BatchSource &source,
+                                    const DataOptions &data, DataPosition at) {
+  auto feeder = Feeder::create(session, source, data);
+  if (!feeder)
+    return feeder.takeError();
+  auto count = feeder->load(at);
+  if (count && *count)
+    if (llvm::Error error = feeder->write())
+      return std::move(error);
+  return count;
+}
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+static llvm::Error tooFew(int64_t samples, int64_t batch) {
+  return inputError(llvm::Twine(samples) +
+                    " training samples do not fill one batch of " +
+                    llvm::Twine(batch) + "; use a smaller batch");
+}
+
+llvm::Expected<BatchStream> BatchStream::create(Feeder feeder,
+                                                BatchSource &source,
+                                                uint64_t seed,
+                                                DataPosition start) {
+  const int64_t batch = feeder.batchSize();
+  BatchStream result(std::move(feeder), source, seed);
+  int64_t whole = INT64_MAX;
+  if (result.count) {
+    if (*result.count < batch)
+      return tooFew(*result.count, batch);
+    result.rest = *result.count % batch;
+    whole = *result.count - result.rest;
+  }
+  if (start.epoch < 0 || start.position < 0 || start.position > whole ||
+      start.position % batch != 0)
+    return inputError("no batch begins at epoch " + llvm::Twine(start.epoch) +
+                      ", sample " + llvm::Twine(start.position) +
+                      " (was the run begun with another batch size?)");
+  result.at = start;
+  if (start.position == whole)
+    result.at = {start.epoch + 1, 0};
+  return std::move(result);
+}
+
+void BatchStream::endEpoch(int64_t left) {
+  rest = left;
+  at = {at.epoch + 1, 0};
+  placed = loaded = false;
+}
+
+/// A source that has more samples than it says would train on the same few in
+/// each epoch, and nobody would notice.
+llvm::Error BatchStream::checkEnd() {
+  auto given = feeder.load(at);
+  if (!given)
+    return given.takeError();
+  if (*given == *count - at.position)
+    return llvm::Error::success();
+  return inputError(source->name() + " says that it has " +
+                    llvm::Twine(*count) + " samples, and gives " +
+                    (*given == feeder.batchSize() ? "at least " : "") +
+                    llvm::Twine(at.position + *given));
+}
+
+/// Takes the batch at `at`; false: the epoch has no more.
+llvm::Expected<bool> BatchStream::take() {
+  if (!placed)
+    if (llvm::Error error = source->seek(seed, at))
+      return std::move(error);
+  placed = true;
+  auto given = feeder.load(at);
+  if (!given)
+    return given.takeError();
+  loaded = *given == feeder.batchSize();
+  if (loaded)
+    return true;
+  if (count)
+    return inputError(source->name() + " ended after sample " +
+                      llvm::Twine(at.position + *given) + " of " +
+                      llvm::Twine(*count));
+  if (at.position == 0 && at.epoch > 0 && *given == 0)
+    return inputError(source->name() + " gave no samples for epoch " +
+                      llvm::Twine(at.epoch + 1) +
+                      ": it can be read but once, train one epoch");
+  if (at.position == 0)
+    return tooFew(*given, feeder.batchSize());
+  endEpoch(*given);
+  return false;
+}
+
+/// The same of all ranks, which then have one, or have none.
+llvm::Expected<bool> BatchStream::load() { return feeder.agree(take()); }
+
+llvm::Error BatchStream::feed() {
+  while (!loaded) {
+    auto found = load();
+    if (!found)
+      return found.takeError();
+  }
+  if (llvm::Error error = feeder.write())
+    return error;
+  loaded = false;
+  at.position += feeder.batchSize();
+  if (!count || at.position + feeder.batchSize() <= *count)
+    return llvm::Error::success();
+  if (llvm::Error error = checkEnd())
+    return error;
+  endEpoch(*count - at.position);
+  return llvm::Error::success();
+}
+
+llvm::Error BatchStream::lookAhead() {
+  if (count || loaded || !placed)
+    return llvm::Error::success();
+  return load().takeError();
+}

@@ -1,0 +1,230 @@
+//===- RankAgreement.cpp - what ranks compare -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Hashes of the step and of all else that the bits of a run depend on are
+// compared before the first step, and of what was trained at the end. All ranks
+// walk through the same calls of these functions, or an error ends all of them.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Train/TrainRanks.h"
+
+#include "ckopt/Compiler/Together.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+#include <array>
+#include <type_traits>
+
+using namespace ckopt;
+using runtime::TensorRole;
+using runtime::World;
+
+static uint64_t hashOf(llvm::StringRef bytes) {
+  return llvm::xxh3_64bits(bytes);
+}
+
+static void hashTensor(std::string &hashes, llvm::StringRef name,
+                       const HostTensor &value) {
+  uint64_t hash = hashOf({static_cast<const char *>(value.rawData()),
+                          size_t(value.sizeInBytes())});
+  hashes += name.str() + " " + std::to_string(hash) + "\n";
+}
+
+namespace {
+/// Hashes of what all ranks have, and of what only ranks with this one's shards
+/// have.
+struct StateHashes {
+  uint64_t common = 0, shards = 0;
+  int64_t numShards = 1;
+};
+} // namespace
+
+static llvm::Expected<StateHashes> hashState(const Session &session) {
+  StateHashes result;
+  std::string common, shards;
+  for (TensorRole role : Session::stateRoles())
+    for (int64_t index : session.tensors(role)) {
+      auto value = session.read(index);
+      if (!value)
+        return value.takeError();
+      const runtime::TensorInfo &info = session.info_of(index);
+      result.numShards = std::max(result.numShards, info.shards);
+      hashTensor(info.shards > 1 ? shards : common, info.name, *value);
+    }
+  result.common = hashOf(common);
+  result.shards = hashOf(shards);
+  return result;
+}
+
+/// What a run starts with, shared or not: the file's weights, and the state.
+static llvm::Expected<uint64_t> hashStart(const Compilation &compilation,
+                                          const Session &session) {
+  auto state = hashState(session);
+  if (!state)
+    return state.takeError();
+  std::string text = std::to_string(state->common);
+  if (state->numShards > 1)
+    for (const auto &[name, value] : compilation.weights())
+      hashTensor(text, name, value);
+  return hashOf(text);
+}
+
+/// The planned step: what it computes, in which order, and where.
+static uint64_t hashStep(const Compilation &compilation) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  compilation.module().print(stream);
+  std::vector<uint8_t> manifest = runtime::serialize(compilation.manifest());
+  text.append(manifest.begin(), manifest.end());
+  return hashOf(text);
+}
+
+/// What the loop depends on beside the step.
+static uint64_t hashOptions(const Compilation &compilation,
+                            const Session &session, const TrainOptions &train) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  for (const auto &[key, value] :
+       runIdentity(compilation.given(), train, session, /*data=*/""))
+    stream << key << "=" << value << "\n";
+  stream << train.epochs << " " << train.maxSteps << " " << train.validateEvery
+         << " " << train.checkpointEvery << " " << train.bestBy.name() << " "
+         << train.earlyStop << " " << train.keepBest.empty() << " "
+         << train.resume.empty() << " " << bool(train.stopAsked);
+  return hashOf(text);
+}
+
+static llvm::Error compareRanks(const Compilation &compilation,
+                                const Session &session, const std::string &data,
+                                const TrainOptions &train) {
+  World *world = World::current();
+  if (!world)
+    return llvm::Error::success();
+  auto state = hashStart(compilation, session);
+  if (!state)
+    return state.takeError();
+  constexpr std::array<const char *, 4> kinds = {"data", "options",
+                                                 "compiled step", "weights"};
+  using Hashes = std::array<uint64_t, kinds.size()>;
+  Hashes own = {hashOf(data), hashOptions(compilation, session, train),
+                hashStep(compilation), *state};
+  std::vector<Hashes> all(size_t(world->size()));
+  std::string error;
+  if (!world->gatherAll(own.data(), sizeof(Hashes), all.data(), error))
+    return rankError(error);
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    for (size_t kind = 0; kind < kinds.size(); ++kind)
+      if (all[rank][kind] != all[0][kind])
+        return rankError("rank " + std::to_string(rank) +
+                         " differs from rank 0 in its " + kinds[kind] +
+                         ": all ranks take the same command line, files and "
+                         "kind of machine");
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
+                                   const Session &session,
+                                   const BatchSource &source,
+                                   const BatchSource *validation,
+                                   const TrainOptions &train) {
+  return compareRanks(compilation, session,
+                      source.identity() + "\n" +
+                          (validation ? validation->identity() : std::string()),
+                      train);
+}
+
+llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
+                                   const Session &session,
+                                   const TrainOptions &train) {
+  return compareRanks(compilation, session, "the caller's batches", train);
+}
+
+llvm::Expected<uint64_t> ckopt::hashCommonState(const Session &session) {
+  auto state = hashState(session);
+  if (!state)
+    return state.takeError();
+  return state->common;
+}
+
+llvm::Error ckopt::checkSameState(const Session &session) {
+  World *world = World::current();
+  if (!world)
+    return llvm::Error::success();
+  auto own = hashState(session);
+  if (!own)
+    return own.takeError();
+  std::vector<StateHashes> all(size_t(world->size()));
+  std::string error;
+  if (!world->gatherAll(&*own, sizeof(StateHashes), all.data(), error))
+    return rankError(error);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    size_t twin = rank % size_t(own->numShards);
+    if (all[rank].common != all[0].common ||
+        all[rank].shards != all[twin].shards)
+      return makeError(
+          ExitInternal,
+          "rank " + llvm::Twine(rank) + " trained other weights than rank " +
+              llvm::Twine(all[rank].common != all[0].common ? size_t(0)
+                                                            : twin));
+  }
+  return llvm::Error::success();
+}
+
+void ckopt::leaveFilesToMain(TrainOptions &train) {
+  train.progress = false;
+  // Of checkpoints each rank writes its share: train() tells it the path.
+  for (std::string *path : {&train.checkpoint, &train.log, &train.html})
+    path->clear();
+}
+
+llvm::Error ckopt::gatherTraffic(Communication &traffic) {
+  World *world = World::current();
+  if (!world)
+    return llvm::Error::success();
+  int64_t messages = 0, bytes = 0;
+  for (const runtime::CollectiveRecord &record : world->records()) {
+    traffic.collectives.push_back({record.kind, record.bytes, record.seconds});
+    messages += record.messages;
+    bytes += record.sentBytes;
+  }
+  if (llvm::Error error = gatherNumbers(messages).moveInto(traffic.messages))
+    return error;
+  return gatherNumbers(bytes).moveInto(traffic.sentBytes);
+}
+
+llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
+                                                 BatchSource &source,
+                                                 const DataOptions &data) {
+  World *world = World::current();
+  // Ranks that share weights compute the same numbers together.
+  if (session.isSharded())
+    return evaluate(session, source, data);
+  runtime::KeepAlive alive;
+  Evaluation result;
+  int64_t code = ExitOk;
+  std::string error;
+  llvm::Error failed = llvm::Error::success();
+  if (!world || world->isMain()) {
+    auto own = evaluate(session, source, data);
+    if (!world || (!own && failureEndsAll()))
+      return own;
+    if (own)
+      result = *own;
+    else
+      failed = own.takeError();
+    code = failed ? ExitRank : ExitOk;
+  }
+  static_assert(std::is_trivially_copyable_v<Evaluation>);
+  if (!world->broadcast(&code, sizeof(code), error))
+    return llvm::joinErrors(std::move(failed), rankError(error));
+  if (failed)
+    return std::move(failed);
+  if (code != ExitOk)
+    return rankError("rank 0 could not evaluate; its own message says why");
+  if (!world->broadcast(&result, sizeof(result), error))
+    return rankError(error);
+  return result;
+}

@@ -1,0 +1,328 @@
+//===- Step.cpp - compile, load and train from a program ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Train/Step.h"
+#include "TrainPage.h"
+#include "WeightParts.h"
+#include "ckopt/Compiler/LossChoice.h"
+#include "ckopt/Compiler/Together.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Frontend/Onnx/Onnx.h"
+#include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Support/AtomicFile.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
+#include "ckopt/Support/Safetensors.h"
+#include "ckopt/Train/Feeding.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+/// Fields of a caller's source that the step does not take, and those that it
+/// takes and the source does not have.
+static llvm::Error checkSourceFields(const Compilation &compilation,
+                                     const DataOptions &data) {
+  auto step = compilation.module().lookupSymbol<mlir::func::FuncOp>("step");
+  if (data.fields.empty() || !step)
+    return llvm::Error::success();
+  std::set<std::string> taken;
+  for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+    auto role = step.getArgAttrOfType<mlir::StringAttr>(i, attrs::kRole);
+    auto name = step.getArgAttrOfType<mlir::StringAttr>(i, attrs::kName);
+    if (role && name &&
+        (role.getValue() == roles::kInput || role.getValue() == roles::kTarget))
+      taken.insert(name.getValue().str());
+  }
+  std::string all = llvm::join(taken, "', '");
+  for (const SourceField &field : data.fields)
+    if (!taken.erase(field.name))
+      return inputError("the step takes no field '" + field.name +
+                        "', or takes it once alone; it takes '" + all + "'");
+  if (!taken.empty())
+    return inputError("the source has no field '" + *taken.begin() +
+                      "'; the step takes '" + all + "'");
+  return llvm::Error::success();
+}
+
+/// Refuses tokens in pieces that the model does not take before anything is
+/// made of their shape.
+static llvm::Error checkTokens(const Compilation &compilation,
+                               const DataOptions &data) {
+  auto forward =
+      compilation.module().lookupSymbol<mlir::func::FuncOp>("forward");
+  if (data.tokens.empty() || !forward)
+    return llvm::Error::success();
+  std::vector<std::pair<std::string, std::vector<int64_t>>> inputs;
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+    auto role = forward.getArgAttrOfType<mlir::StringAttr>(i, attrs::kRole);
+    auto name = forward.getArgAttrOfType<mlir::StringAttr>(i, attrs::kName);
+    auto type =
+        llvm::dyn_cast<mlir::RankedTensorType>(forward.getArgumentTypes()[i]);
+    if (role && name && type && role.getValue() == roles::kInput)
+      inputs.emplace_back(name.str(), type.getShape().vec());
+  }
+  auto mappings = inputMappings(data);
+  if (!mappings)
+    return mappings.takeError();
+  for (const auto &[name, shape] : inputs) {
+    std::string array =
+        arrayOf(name, *mappings, inputs.size() == 1 ? "tokens" : name);
+    if (takesTokens(array))
+      if (llvm::Error error = checkSequence(name, shape, data))
+        return error;
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error importForStep(Compilation &compilation, DataOptions &data) {
+  if (llvm::Error error = compilation.import())
+    return error;
+  if (llvm::Error error = checkTokens(compilation, data))
+    return error;
+  return settleLoss(compilation, data);
+}
+
+llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
+  if (llvm::Error error =
+          agreeOnModel(compilation, importForStep(compilation, data)))
+    return error;
+  if (llvm::Error error = planOnMain(compilation))
+    return error;
+  describeTargets(compilation, data);
+  return checkSourceFields(compilation, data);
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+/// Refuses what the code was not made for. Steps of devices run kernel by
+/// kernel where a check is asked for; others need calls in their code.
+static llvm::Error checkSession(const Compilation &compilation,
+                                const SessionOptions &options) {
+  if (!compilation.hasCode())
+    return usageError("a step is loaded from code: call Compilation::emit() "
+                      "first");
+  bool checks = options.checkFinite || options.verifyRemat;
+  if (checks && !compilation.given().instrument &&
+      compilation.manifest().target == runtime::Target::Cpu)
+    return usageError(
+        llvm::Twine(options.checkFinite ? "checkFinite" : "verifyRemat") +
+        " needs a step that was compiled with "
+        "CompileOptions::instrument");
+  return checkThreadsHere(compilation.manifest().threads);
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+ckopt::open(const Compilation &compilation, const SessionOptions &options) {
+  if (llvm::Error error = checkSession(compilation, options))
+    return std::move(error);
+  auto loaded = compilation.code().load();
+  if (!loaded)
+    return loaded.takeError();
+  return Session::create(loaded->program, options, std::move(loaded->keeper));
+}
+
+/// Names of the tensors that a file of weights can be about: those of the step,
+/// and what the model holds beside them (weights that nothing reads).
+static std::set<std::string> weightNames(const Compilation &compilation,
+                                         const Session &session) {
+  std::set<std::string> names;
+  for (const auto &entry : compilation.model().weights)
+    names.insert(entry.first);
+  for (TensorRole role : {TensorRole::Parameter, TensorRole::Frozen,
+                          TensorRole::State, TensorRole::Constant})
+    for (int64_t index : session.tensors(role))
+      names.insert(session.info_of(index).name);
+  return names;
+}
+
+/// Refuses weights of which the model has none, which are another network's,
+/// and warns of those that it has not. A checkpoint's optimizer state
+/// ("NAME/momentum") is that of NAME.
+static llvm::Error checkGivenWeights(const Compilation &compilation,
+                                     const Session &session,
+                                     const LoadOptions &options) {
+  std::set<std::string> known = weightNames(compilation, session);
+  std::vector<std::string> unknown;
+  for (const auto &entry : options.weights) {
+    llvm::StringRef name = entry.first;
+    if (!known.count(name.str()) && !known.count(name.rsplit('/').first.str()))
+      unknown.push_back(name.str());
+  }
+  if (unknown.empty())
+    return llvm::Error::success();
+  const std::string &model = compilation.given().model;
+  if (unknown.size() < options.weights.size()) {
+    compilation.say(Message::Severity::Warning,
+                    options.weightsFile + ": " + llvm::Twine(unknown.size()) +
+                        " of its " + llvm::Twine(options.weights.size()) +
+                        " tensors are no weights of '" + model +
+                        "' and are not used: " + listNames(unknown));
+    return llvm::Error::success();
+  }
+  return inputError(
+      options.weightsFile + " holds no weight of '" + model + "': it has " +
+      listNames(unknown) + ", the model has " +
+      listNames(std::vector<std::string>(known.begin(), known.end())));
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+ckopt::load(const Compilation &compilation, const LoadOptions &options) {
+  auto session = open(compilation, options.session);
+  if (!session)
+    return session.takeError();
+  if (llvm::Error error = checkGivenWeights(compilation, **session, options))
+    return std::move(error);
+  TensorMap weights = compilation.weights();
+  for (const auto &[name, value] : options.weights)
+    weights.set(name, value);
+  if (llvm::Error error = (*session)->initialize(weights, options.seed))
+    return std::move(error);
+  return session;
+}
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+static constexpr llvm::StringLiteral kOurs = "ckopt.";
+
+StringMetadata ckopt::weightsMetadata(llvm::ArrayRef<std::string> names) {
+  if (names.empty())
+    return {};
+  llvm::json::Array array;
+  for (const std::string &one : names)
+    array.push_back(jsonString(one));
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(std::move(array));
+  return {{(kOurs + "classes").str(), text}};
+}
+
+llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
+                                         Session &session,
+                                         const DataOptions &where,
+                                         BatchSource &source,
+                                         TrainOptions options) {
+  const CompileOptions &given = compilation.given();
+  const OptimizerSettings &optimizer = given.step.optimizer;
+  if (llvm::Error error = checkUpdates(optimizer))
+    return std::move(error);
+  options.schedule.base = learningRateOr(options.schedule.base, optimizer.kind);
+  if (!given.groups.empty() &&
+      compilation.options().learningRate != options.schedule.base)
+    return usageError("the step's parameter groups were compiled for another "
+                      "learning rate than the schedule's");
+  if (!options.messages)
+    options.messages = compilation.options().messages;
+  if (options.accumulate != 1 && options.accumulate != optimizer.accumulate)
+    return usageError("the step was compiled for " +
+                      llvm::Twine(optimizer.accumulate) +
+                      " micro-batches an update (OptimizerSettings), not " +
+                      llvm::Twine(options.accumulate));
+  options.accumulate = optimizer.accumulate;
+  if (options.averages && optimizer.ema == 0)
+    return usageError("the step was compiled without averaged weights "
+                      "(OptimizerSettings::ema, --ema=D)");
+  options.averages = optimizer.ema > 0;
+  options.identity = runIdentity(given, options, session, source.identity());
+  for (const auto &[key, value] : weightsMetadata(source.classNames()))
+    options.identity[llvm::StringRef(key).drop_front(kOurs.size()).str()] =
+        value;
+  if (!options.writeWeights)
+    options.writeWeights = [&](const std::string &path) -> llvm::Error {
+      return ckopt::writeWeights(compilation, session, path, /*averaged=*/false,
+                                 weightsMetadata(source.classNames()));
+    };
+  auto result = train(session, source, where, options);
+  if (!result || options.html.empty() || result->stopped)
+    return result;
+  if (llvm::Error error = writeFileAtomically(
+          options.html, trainPage(compilation, where, options, *result)))
+    return std::move(error);
+  return result;
+}
+
+llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
+                                            DataOptions data) {
+  if (llvm::Error error = checkAllPhases(options.phases))
+    return std::move(error);
+  CompiledStep step;
+  runtime::KeepAlive alive; // the others may be faster
+  step.compiled = std::make_unique<Compilation>(std::move(options));
+  step.dataOptions = std::move(data);
+  if (!step.dataOptions.messages)
+    step.dataOptions.messages = step.compiled->options().messages;
+  if (llvm::Error error = plan(*step.compiled, step.dataOptions))
+    return std::move(error);
+  if (llvm::Error error = emitOnMain(*step.compiled))
+    return std::move(error);
+  return std::move(step);
+}
+
+llvm::Error CompiledStep::check() const {
+  if (compiled)
+    return llvm::Error::success();
+  return usageError("the step is empty: compile() makes one, and it has one "
+                    "owner");
+}
+
+const Compilation &CompiledStep::compilation() const {
+  if (llvm::Error error = check())
+    llvm::report_fatal_error(std::move(error));
+  return *compiled;
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+CompiledStep::load(const LoadOptions &options) const {
+  if (llvm::Error error = check())
+    return std::move(error);
+  return ckopt::load(*compiled, options);
+}
+
+llvm::Expected<TrainResult> CompiledStep::train(Session &session,
+                                                BatchSource &source,
+                                                TrainOptions options) const {
+  if (llvm::Error error = check())
+    return std::move(error);
+  return ckopt::train(*compiled, session, dataOptions, source,
+                      std::move(options));
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+llvm::Error ckopt::writeWeights(const Compilation &compilation,
+                                const Session &session, const std::string &path,
+                                bool averaged, const StringMetadata &metadata) {
+  if (llvm::Error error = checkWeightsPath(path, "a file of weights"))
+    return error;
+  if (llvm::Error error = compilation.checkGoesBack(path))
+    return error;
+  return useWeightsOnMain(session, averaged, [&](TensorParts &weights) {
+    if (llvm::StringRef(path).ends_with(".safetensors"))
+      return writeSafetensors(path, weights, metadata);
+    return onnx_frontend::exportModel(
+        compilation.options().model, path, weights,
+        {metadata, compilation.model().writeBack});
+  });
+}
+
+llvm::Error CompiledStep::writeWeights(const Session &session,
+                                       const std::string &path) const {
+  if (llvm::Error error = check())
+    return error;
+  return ckopt::writeWeights(*compiled, session, path);
+}
+
+llvm::Error CompiledStep::write(const std::string &path) const {
+  if (llvm::Error error = check())
+    return error;
+  return compiled->code().write(path);
+}

@@ -1,0 +1,61 @@
+//===- StepRunImpl.h - the state of a StepRun -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_TRAIN_STEPRUNIMPL_H
+#define CKOPT_LIB_TRAIN_STEPRUNIMPL_H
+
+#include "Updates.h"
+#include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Train/RunChecks.h"
+#include "ckopt/Train/StepRun.h"
+
+namespace ckopt {
+
+struct StepRun::Impl {
+  Impl(CompiledStep step, const TrainOptions &train)
+      : compiled(std::move(step)), train(train), data(compiled.data()) {}
+
+  llvm::Error open(const LoadOptions &load);
+  StringMetadata identity() const;
+  /// Whether ranks share weights: then they also make calls together that only
+  /// look.
+  bool isSharded() const { return session->isSharded(); }
+  /// meetRanks() for calls that all ranks make in any case.
+  llvm::Error meet(Meeting meeting, llvm::Error own) const;
+  /// The same for calls that ranks with shards alone make together.
+  llvm::Error meetSharing(const Meeting &meeting, llvm::Error own) const;
+  llvm::Error checkArrays(const TensorMap &arrays) const;
+  llvm::Error feedBatch(const TensorMap &batch, Call call);
+  llvm::Expected<Dataset> readSamples(const TensorMap &arrays,
+                                      llvm::ArrayRef<FieldSpec> wanted) const;
+  llvm::Expected<Dataset> readBatch(const TensorMap &arrays) const;
+  llvm::Error checkAveraged(bool averaged) const;
+  llvm::Expected<TensorMap> collectWeights(bool averaged) const;
+  llvm::Expected<double> runNext();
+  llvm::Error check(double updateLoss);
+  llvm::Expected<StepResult> step(const TensorMap &batch);
+
+  CompiledStep compiled;
+  TrainOptions train;
+  DataOptions data;
+  std::unique_ptr<Session> session;
+  std::vector<FieldSpec> fields;
+  int64_t number = 0; ///< in the order in which all ranks compiled, from 1
+  int64_t batch = 1;  ///< samples of all ranks
+  int64_t updates = 0;
+  int64_t epochs = 0;               ///< that fit() began
+  std::vector<std::string> classes; ///< of the samples of the last fit()
+  /// Batches of the current update that were added up, and their losses.
+  int64_t pending = 0;
+  double pendingLoss = 0;
+  bool isSet = true;  ///< weights were set since the last batch
+  uint64_t given = 0; ///< a hash of what they were set to
+  DivergenceWatch watch;
+  SkipWatch skips;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_TRAIN_STEPRUNIMPL_H

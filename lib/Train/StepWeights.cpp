@@ -1,0 +1,183 @@
+//===- StepWeights.cpp - what a loaded step has learned -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads, sets and writes the weights of a step, and its checkpoints. Tensors
+// that ranks share are whole wherever a caller sees them.
+//
+//===----------------------------------------------------------------------===//
+#include "StepRunImpl.h"
+
+#include "ckopt/Compiler/LossChoice.h"
+#include "ckopt/Compiler/Together.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Train/Outputs.h"
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+/// Returns whether the step has averages, if these are asked for.
+llvm::Error StepRun::Impl::checkAveraged(bool averaged) const {
+  if (averaged && compiled.compilation().given().step.optimizer.ema <= 0)
+    return usageError("there are no averaged weights: compile with --ema=D");
+  return llvm::Error::success();
+}
+
+/// Returns whole weights.
+llvm::Expected<TensorMap> StepRun::Impl::collectWeights(bool averaged) const {
+  auto weights = session->weights(/*optimizerState=*/false);
+  // Before updates there is nothing to average.
+  if (!weights || !averaged || updates == 0)
+    return weights;
+  auto averages = averagedWeights(*session);
+  if (!averages)
+    return averages.takeError();
+  for (auto &[name, value] : *averages)
+    weights->set(name, value);
+  return weights;
+}
+
+static constexpr const char *kOtherWeights =
+    "asks for other weights than rank 0, with which it shares them";
+
+llvm::Expected<TensorMap> StepRun::weights(bool averaged) const {
+  if (llvm::Error error =
+          impl->meetSharing({Call::Weights, averaged, kOtherWeights},
+                            impl->checkAveraged(averaged)))
+    return std::move(error);
+  return impl->collectWeights(averaged);
+}
+
+std::vector<TensorSpec> StepRun::describeWeights() const {
+  std::vector<TensorSpec> result;
+  for (TensorRole role :
+       {TensorRole::Parameter, TensorRole::Frozen, TensorRole::State})
+    for (int64_t index : impl->session->tensors(role)) {
+      const runtime::TensorInfo &info = impl->session->info_of(index);
+      result.push_back({info.name, info.dtype, info.fullShape()});
+    }
+  return result;
+}
+
+llvm::Expected<TensorMap>
+StepRun::read(llvm::ArrayRef<std::string> names) const {
+  std::vector<int64_t> indices;
+  Meeting start = {Call::Weights, 0, kOtherWeights};
+  llvm::Error own = llvm::Error::success();
+  for (const std::string &name : names) {
+    indices.push_back(0);
+    own = llvm::joinErrors(std::move(own),
+                           impl->session->find(name).moveInto(indices.back()));
+    start.same = start.same * 31 + uint64_t(indices.back()) + 2;
+  }
+  if (llvm::Error error = impl->meetSharing(start, std::move(own)))
+    return std::move(error);
+  TensorMap result;
+  for (auto [name, index] : llvm::zip_equal(names, indices)) {
+    auto value = impl->session->readWhole(index);
+    if (!value)
+      return value.takeError();
+    result.set(name, std::move(*value));
+  }
+  return result;
+}
+
+llvm::Error StepRun::setWeights(const TensorMap &weights) {
+  std::vector<int64_t> indices;
+  llvm::Error errors = llvm::Error::success();
+  for (const auto &[name, value] : weights) {
+    auto index = impl->session->find(name);
+    llvm::Error error = index.takeError();
+    if (!error) {
+      const runtime::TensorInfo &info = impl->session->info_of(*index);
+      bool isWeight = info.role == TensorRole::Parameter ||
+                      info.role == TensorRole::Frozen ||
+                      info.role == TensorRole::State;
+      if (!isWeight)
+        error = inputError("'" + name + "' is no weight of the model");
+      else if (value.shape() != llvm::ArrayRef<int64_t>(info.fullShape()))
+        error = inputError("'" + name + "' has shape " +
+                           shapeString(info.fullShape()) + ", the value " +
+                           shapeString(value.shape()));
+      else
+        error = withContext(value.checkConvertible(info.dtype),
+                            "'" + llvm::Twine(name) + "'");
+      indices.push_back(*index);
+    }
+    errors = llvm::joinErrors(std::move(errors), std::move(error));
+  }
+  if (errors)
+    return errors;
+  impl->isSet = true;
+  addHash(impl->given, weights);
+  for (const auto &[entry, index] : llvm::zip(weights, indices))
+    if (llvm::Error error = impl->session->write(index, entry.second))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error StepRun::writeWeights(const std::string &path,
+                                  bool averaged) const {
+  if (!isMainRank() && !impl->isSharded())
+    return llvm::Error::success();
+  if (llvm::Error error = impl->meetSharing(
+          {Call::Save, averaged, kOtherWeights}, impl->checkAveraged(averaged)))
+    return error;
+  llvm::Error own = checkState(*impl->session, impl->updates);
+  if (impl->isSharded())
+    own = agreeOnError(std::move(own));
+  if (own)
+    return own;
+  llvm::Error error = ckopt::writeWeights(
+      impl->compiled.compilation(), *impl->session, path,
+      averaged && impl->updates > 0, weightsMetadata(impl->classes));
+  return impl->isSharded() ? agreeOnError(std::move(error)) : std::move(error);
+}
+
+//===----------------------------------------------------------------------===//
+// Checkpoints
+//===----------------------------------------------------------------------===//
+
+/// What a run that goes on must share, but its batches: those are the caller's.
+StringMetadata StepRun::Impl::identity() const {
+  StringMetadata result = runIdentity(compiled.compilation().given(), train,
+                                      *session, "the caller's batches");
+  if (train.schedule.hasEnd())
+    result[horizonKey] = std::to_string(train.schedule.totalSteps);
+  return result;
+}
+
+llvm::Error StepRun::writeCheckpoint(const std::string &path) const {
+  llvm::Error own = llvm::Error::success();
+  if (impl->pending)
+    own = usageError("a checkpoint holds whole updates, and " +
+                     llvm::Twine(impl->pending) + " of " +
+                     llvm::Twine(impl->train.accumulate) +
+                     " batches of the next one are in");
+  if (llvm::Error error = impl->meet({Call::Checkpoint}, std::move(own)))
+    return error;
+  std::string shared = path;
+  if (llvm::Error error = shareMainPath(shared))
+    return error;
+  return saveRun(shared, *impl->session,
+                 {impl->updates, {}, impl->train.seed, impl->identity(), {}});
+}
+
+llvm::Error StepRun::resume(const std::string &path) {
+  auto checkpoint = openCheckpoint(path);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  if (llvm::Error error = restoreRun(path, *impl->session, *checkpoint,
+                                     impl->identity(), impl->train.schedule))
+    return error;
+  impl->isSet = true;
+  if (impl->isSharded()) // what all ranks hold is compared by itself
+    if (llvm::Error error = addHash(impl->given, checkpoint->tensors))
+      return error;
+  impl->updates = checkpoint->state.step;
+  impl->epochs = 0;
+  impl->pending = 0;
+  impl->pendingLoss = 0;
+  impl->watch = DivergenceWatch();
+  return impl->skips.begin(*impl->session);
+}

@@ -1,0 +1,194 @@
+//===- Updates.cpp - one update of a run, and its state on disk -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Updates.h"
+#include "ckopt/Autodiff/Autodiff.h"
+#include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Runtime/World.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Train/Progress.h"
+#include "ckopt/Train/RunChecks.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+/// Returns the seed of a batch that `after` others of the same update follow.
+/// Batches of one update draw different dropout masks, and the last one that of
+/// the run's seed.
+static uint64_t microSeed(uint64_t seed, int64_t after) {
+  return seed + uint64_t(after) * 0x9E3779B97F4A7C15u;
+}
+
+llvm::Expected<BatchOutcome> ckopt::runBatch(Session &session,
+                                             const UpdateSettings &settings,
+                                             int64_t number, int64_t after) {
+  if (llvm::Error error = session.fill(TensorRole::Step, double(number)))
+    return std::move(error);
+  if (llvm::Error error =
+          session.fill(TensorRole::LearningRate, settings.schedule.at(number)))
+    return std::move(error);
+  if (settings.accumulate > 1)
+    if (llvm::Error error = setSeed(session, microSeed(settings.seed, after)))
+      return std::move(error);
+  const char *function = after ? "accumulate" : "step";
+  auto start = ProgressClock::now();
+  if (llvm::Error error = session.run(function))
+    return runtime::World::current() // withRank() names the step
+               ? std::move(error)
+               : withContext(std::move(error), "step " + llvm::Twine(number));
+  BatchOutcome result;
+  result.seconds = secondsSince(start);
+  auto loss = readLoss(session, function);
+  if (!loss)
+    return loss.takeError();
+  result.loss = *loss;
+  return result;
+}
+
+llvm::Expected<std::optional<LossScale>>
+ckopt::readLossScale(const Session &session) {
+  auto number = [&](llvm::StringRef name) -> llvm::Expected<double> {
+    for (int64_t index : session.tensors(TensorRole::OptimizerState))
+      if (session.info_of(index).name == name) {
+        auto value = session.read(index);
+        return value ? llvm::Expected<double>(value->getDouble(0))
+                     : value.takeError();
+      }
+    return -1;
+  };
+  auto scale = number(autodiff::kLossScaleName);
+  auto skipped = number(autodiff::kSkippedUpdatesName);
+  if (!scale || !skipped)
+    return llvm::joinErrors(scale.takeError(), skipped.takeError());
+  if (*scale < 0 || *skipped < 0)
+    return std::nullopt;
+  return LossScale{*scale, int64_t(*skipped)};
+}
+
+std::string LossScale::text() const {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.17g", scale);
+  return text;
+}
+
+llvm::Error SkipWatch::begin(const Session &session) {
+  lastSkipped = false;
+  skips = inRow = 0;
+  return readLossScale(session).moveInto(now);
+}
+
+llvm::Error SkipWatch::update(const Session &session, int64_t number) {
+  if (!now)
+    return llvm::Error::success();
+  LossScale before = *now;
+  if (llvm::Error error = readLossScale(session).moveInto(now))
+    return error;
+  lastSkipped = now->skipped > before.skipped;
+  skips += lastSkipped;
+  inRow = lastSkipped ? inRow + 1 : 0;
+  if (!lastSkipped || before.scale > 1 || now->scale == before.scale)
+    return llvm::Error::success();
+  return makeError(
+      ExitNonFinite,
+      "the gradients of step " + llvm::Twine(number) +
+          " are not finite at a loss scale of " + before.text() +
+          ", and no smaller one will help: values overflow f16 (65504) before "
+          "they are scaled, or the loss is not finite; give --keep-f32=REGEX "
+          "for the nodes that make them, --precision=bf16, or a lower --lr; "
+          "--check-finite finds the first op that made one");
+}
+
+std::string SkipWatch::describe() const {
+  return std::to_string(kStuck) +
+         " updates in a row were skipped: their gradients overflow f16; the "
+         "loss scale is now " +
+         now->text();
+}
+
+std::string SkipWatch::describeUseless(int64_t updates) const {
+  return "ALL " + std::to_string(updates) +
+         " updates were skipped, and nothing was trained: gradients were not "
+         "finite at any loss scale that was tried (now " +
+         now->text() +
+         "); train for more steps, give a smaller --loss-scale-init (or "
+         "--loss-scale), or --precision=bf16";
+}
+
+llvm::Error ckopt::checkUpdate(const Session &session, double loss,
+                               int64_t number, bool skipped) {
+  if (!skipped)
+    if (llvm::Error error = checkFinite(loss, "loss", number))
+      return error;
+  if (!skipped)
+    if (llvm::Error error = checkGradientNorm(session, number))
+      return error;
+  return number % kStateCheckEvery == 0 ? checkState(session, number)
+                                        : llvm::Error::success();
+}
+
+llvm::Error ckopt::saveRun(llvm::StringRef path, const Session &session,
+                           TrainingState state) {
+  if (numRanks() > 1)
+    return saveByRanks(path, session, state);
+  auto tensors = session.weights(/*optimizerState=*/true);
+  if (!tensors)
+    return tensors.takeError();
+  if (llvm::Error error = checkFinite(*tensors, state.step))
+    return error;
+  return writeCheckpoint(path, {std::move(*tensors), std::move(state)});
+}
+
+/// Refuses to resume if the schedule ends at another step, because its rates
+/// differ.
+static llvm::Error checkHorizon(llvm::StringRef path, std::string was,
+                                std::string is,
+                                const LearningRateSchedule &schedule) {
+  if (was == is)
+    return llvm::Error::success();
+  std::string unit = schedule.byEpoch ? "epoch " : "step ";
+  return inputError(path + ": its learning-rate schedule ends at " + unit +
+                    was + ", this run's at " + unit + is +
+                    (schedule.totalSteps
+                         ? "; give --total-steps=" + was
+                         : "; give the --epochs that it was started with (and "
+                           "--max-steps to stop earlier)"));
+}
+
+/// The options by the names of the flags that ask for them, without the end of
+/// the schedule, which has a check of its own.
+static StringMetadata byFlags(const StringMetadata &options) {
+  static const std::pair<const char *, const char *> flags[] = {
+      {"schedule", "lr-schedule"},
+      {"dims", "dim"},
+      {"cpu", "cpu, -O"},
+      {"steps-before", "updates outside of its epochs"}};
+  StringMetadata result = options;
+  result.erase(horizonKey);
+  for (auto [key, flag] : flags)
+    if (auto node = result.extract(key)) {
+      node.key() = flag;
+      result.insert(std::move(node));
+    }
+  return result;
+}
+
+llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
+                              const OpenCheckpoint &checkpoint,
+                              const StringMetadata &options,
+                              const LearningRateSchedule &schedule) {
+  const StringMetadata &saved = checkpoint.state.options;
+  if (llvm::Error error = checkOptions(byFlags(saved), byFlags(options), path))
+    return error;
+  auto endIn = [](const StringMetadata &known) -> std::string {
+    auto found = known.find(horizonKey);
+    return found == known.end() ? "no known one" : found->second;
+  };
+  if (llvm::Error error =
+          checkHorizon(path, endIn(saved), endIn(options), schedule))
+    return error;
+  return session.restore(checkpoint.tensors, path);
+}

@@ -1,0 +1,97 @@
+//===- Validation.cpp - evaluations of a run, and the best of them --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Train/Validation.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Train/TrainRanks.h"
+
+#include <cmath>
+
+using namespace ckopt;
+
+llvm::Error ckopt::checkValidation(const TrainOptions &options,
+                                   bool hasSamples) {
+  const char *asks = options.validateEvery       ? "--validate-every"
+                     : !options.keepBest.empty() ? "--keep-best"
+                     : options.earlyStop         ? "--early-stop"
+                                                 : nullptr;
+  if (asks && !hasSamples)
+    return usageError(llvm::Twine(asks) + " needs --validation or --holdout");
+  if (options.validateEvery < 0 || options.earlyStop < 0)
+    return usageError("steps and evaluations must not be negative");
+  llvm::StringRef file = options.keepBest;
+  if (!file.empty() && !file.ends_with(".safetensors") &&
+      !file.ends_with(".onnx"))
+    return usageError("--keep-best must end in .safetensors (a checkpoint) or "
+                      ".onnx (weights), got '" +
+                      file + "'");
+  if (!file.empty() && file == options.checkpoint)
+    return usageError("--keep-best and --checkpoint name one file, '" + file +
+                      "'; each needs its own");
+  return llvm::Error::success();
+}
+
+Validation::Validation(Session &session, const DataOptions &given,
+                       const TrainOptions &options)
+    : session(session), data(given), options(options) {
+  if (options.bestBy.kind != Metric::Kind::Loss &&
+      !llvm::is_contained(data.metrics, options.bestBy))
+    data.metrics.push_back(options.bestBy);
+}
+
+llvm::Error Validation::open(BatchSource &source) {
+  if (options.validation && options.holdout > 0)
+    return usageError("evaluate on validation samples or on held-out ones, not "
+                      "on both");
+  auto rest = source.holdOut(options.holdout, options.seed);
+  if (!rest)
+    return rest.takeError();
+  heldOut = std::move(*rest);
+  samples = heldOut ? heldOut.get() : options.validation;
+  if (llvm::Error error = checkValidation(options, exists()))
+    return error;
+  if (!exists())
+    return llvm::Error::success();
+  return checkMetrics(session, data);
+}
+
+bool Validation::resume(const std::optional<BestEvaluation> &saved) {
+  if (!saved || !wantsBest())
+    return true;
+  if (saved->metric != options.bestBy.name())
+    return false;
+  best = saved;
+  return true;
+}
+
+bool Validation::isDue(int64_t step, bool epochEnds) const {
+  if (!exists())
+    return false;
+  if (options.validateEvery)
+    return step % options.validateEvery == 0;
+  return epochEnds && wantsBest();
+}
+
+void Validation::judge(int64_t step, const MetricSums &sums) {
+  double value = options.bestBy.of(sums);
+  if (std::isfinite(value) &&
+      (!best || options.bestBy.isBetter(value, best->value)))
+    best = BestEvaluation{options.bestBy.name(), value, step, 0};
+  else if (best)
+    ++best->since;
+}
+
+llvm::Expected<Evaluation> Validation::evaluate(int64_t step) {
+  if (last && !history.empty() && history.back().step == step)
+    return *last;
+  auto evaluation = evaluateOnMain(session, *samples, data);
+  if (!evaluation)
+    return evaluation;
+  last = *evaluation;
+  history.push_back({step, evaluation->sums});
+  if (evaluation->samples && wantsBest())
+    judge(step, evaluation->sums);
+  return evaluation;
+}

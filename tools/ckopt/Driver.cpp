@@ -1,0 +1,109 @@
+//===- Driver.cpp - the ckopt tool ----------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Support/AtomicFile.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/GuardedOutput.h"
+#include "ckopt/Support/OutputFiles.h"
+#include "ckopt/Target/Targets.h"
+#include "ckopt/Tool/Main.h"
+#include "ckopt/Train/RunChecks.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <thread>
+
+using namespace ckopt;
+
+/// Finds out before any work is done whether its results can be written.
+static llvm::Error checkOutputs(const DriverOptions &options) {
+  if (llvm::Error error = checkRunFiles(options.train))
+    return error;
+  std::vector<std::string> paths;
+  // An artifact for a device is a folder, which replaces an older one.
+  bool folder = options.command == Command::Compile &&
+                options.target->traits.writesFolder;
+  for (const NamedFile &output : options.outputs)
+    if (!folder || output.flag != "-o")
+      paths.push_back(output.path);
+    else if (!llvm::sys::fs::is_directory(output.path))
+      paths.push_back(llvm::StringRef(output.path).rtrim('/').str());
+  return checkWritable(paths);
+}
+
+static llvm::Error dispatch(DriverOptions &options) {
+  OutputLocks locks;
+  if (isMainRank()) {
+    if (llvm::Error error = checkOutputs(options))
+      return error;
+    if (llvm::Error error = locks.lock(options.outputs))
+      return error;
+  }
+  switch (options.command) {
+  case Command::Import:
+    return runImport(options);
+  case Command::Plan:
+    return runPlan(options);
+  case Command::Compile:
+    return runCompile(options);
+  case Command::Train:
+    return runTrain(options);
+  case Command::Compare:
+    return runCompare(options);
+  case Command::Run:
+    return runForward(options);
+  case Command::Grad:
+    return runGrad(options);
+  case Command::Bench:
+    return options.collectives.empty() ? runBench(options)
+                                       : runCollectivesBench(options);
+  case Command::Inspect:
+    return runInspect(options);
+  case Command::Check:
+    return runCheck(options);
+  }
+  llvm_unreachable("all commands are listed");
+}
+
+int ckopt::driverMain(int argc, char **argv) {
+  registerAllTargets(); // flags name them
+  guardOutput("ckopt");
+  DriverOptions options;
+  int code = ExitOk;
+  if (!parseCommandLine(argc, argv, options, code))
+    return code;
+  llvm::Error apart = joinWorld(options);
+  runtime::World *world = runtime::World::current();
+  if (apart) {
+    code = reportError(std::move(apart), "ckopt", llvm::errs());
+    endPreparing();
+    if (world)
+      world->abort(code);
+    return code;
+  }
+  llvm::Error error = dispatch(options);
+  if (!world)
+    return reportError(std::move(error), "ckopt", llvm::errs());
+  // A signal ends all ranks behind the same step, and rank 0 says so.
+  ErrorText failure = takeErrorText(std::move(error));
+  bool stopped = failure.code > 128;
+  if (failure.code != ExitOk && (!stopped || world->isMain()))
+    reportError(makeError(failure.code, failure.text),
+                "ckopt: rank " + std::to_string(world->rank()), llvm::errs());
+  endPreparing();
+  // A rank that was lost may have told the launcher, or be about to: the exit
+  // code of the run is then its own.
+  if (failure.code == ExitRank)
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+  // The others may wait for this rank: they end with it.
+  if (failure.code != ExitOk && !stopped)
+    world->abort(failure.code);
+  world->close();
+  return failure.code;
+}
