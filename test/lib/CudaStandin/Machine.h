@@ -44,7 +44,7 @@
 #define CKOPT_TEST_LIB_CUDASTANDIN_MACHINE_H
 
 #include "../../../lib/Runtime/Cuda/Driver.h"
-#include "CudaStandin/Ptx/Memory.h"
+#include "Ptx/Memory.h"
 #include "Ptx.h"
 
 #include <deque>
