@@ -134,7 +134,7 @@ llvm::Error Compilation::checkTrainedTypes() const {
           std::to_string(count) + " are halves: " + names +
           "; freeze them (--freeze, or --train='lora_.*' and the like), "
           "convert "
-          "the model to f32 (for speed on a GPU add --matmul-precision=" +
+          "the model to f32 (for speed on a GPU add --precision=" +
           type + "), or keep weights in f32 and cast them where they are read");
 }
 

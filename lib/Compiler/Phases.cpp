@@ -215,7 +215,6 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   kernels.multiprocessors = options.multiprocessors;
   kernels.sharedBytes = options.sharedBytes;
   kernels.ownBesideLibraries = options.ownBesideLibraries;
-  kernels.contractions = options.contractions;
   kernels.matmulPrecision = options.matmulPrecision;
   kernels.deviceRates = options.deviceRates;
   kernels.cpuClass = options.cpuClass;

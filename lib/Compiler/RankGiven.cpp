@@ -29,9 +29,9 @@ using runtime::World;
 /// own affair.
 static bool isOwnAffair(llvm::StringRef flag, bool sharded) {
   static constexpr llvm::StringLiteral names[] = {
-      "report",       "timeline",   "trace",        "plan-out",  "plan-report",
-      "dump-phases",  "log",        "html",         "quiet",     "verbose",
-      "rank-timeout", "data-cache", "kernel-cache", "checkpoint"};
+      "report",      "timeline",     "trace",     "plan-out", "plan-report",
+      "dump-phases", "log",          "quiet",     "verbose",  "rank-timeout",
+      "data-cache",  "kernel-cache", "checkpoint"};
   if (flag == "o" || flag == "ema-out")
     return !sharded; // ranks that share weights write them together
   return llvm::is_contained(names, flag);

@@ -55,7 +55,6 @@ void DriverFlags::addBudgetFlags() {
         budget.kind = MemoryBudget::Kind::Minimum;
         return setBudget("--minimum", budget);
       });
-  table.addOldName("budget", "memory-budget", one);
   add("budgets", "LIST", Compare,
       "budgets, ratios (0.6) or min, separated by commas (default "
       "none,0.6,min)",
@@ -92,29 +91,12 @@ void DriverFlags::addBudgetFlags() {
                    ? llvm::Error::success()
                    : flag::number<int>("pareto", o.paretoPoints, 2, 1000)(text);
       });
-  add("curve", "FILE", Plan, "a picture of the curve of --pareto (.svg)",
-      flag::outputFile("curve", o.curve));
   add("graph-out", "FILE", Plan,
       "write the planning graph (ckopt-graph/1) for ckopt-plan",
       flag::outputFile("graph-out", o.graphOut));
-  add("chart", "[=WIDTH]", Plan, "memory over the step as text, before, after",
-      [this](StringRef text) -> llvm::Error {
-        o.chart = true;
-        return text.empty() ? llvm::Error::success()
-                            : flag::number<unsigned>("chart", o.chartWidth, 40,
-                                                     400)(text);
-      });
-  add("ascii", "", Plan, "no block characters in the chart",
-      flag::turnOn(o.asciiChart));
   table.beginSection("The search for the plan");
   // The search flags have the same names as in ckopt-plan.
-  planner::addSearchFlags(table, step.remat.search, Stepping, 0,
-                          /*onlySeed=*/false);
-  for (StringRef name : {"strategy", "fixed-order", "order-only", "time-limit",
-                         "work-limit", "effort"})
-    table.addOldName(("remat-" + name).str(), name, Stepping);
-  table.addOldName("remat-seed", "search-seed", Stepping);
-  table.addOldName("remat-threads", "search-threads", Stepping);
+  planner::addSearchFlags(table, step.remat.search, Stepping);
   readBy("remat");
   add("cost-model", "MODEL", Stepping,
       "times of kernels: analytic (default) or profile=FILE, as bench "

@@ -102,9 +102,6 @@ void DriverFlags::addDataFlags() {
   add("log", "FILE", Train,
       "a line for each step: loss, rate, time, validation (.csv or .jsonl)",
       flag::outputFile("log", o.train.log));
-  add("html", "FILE", Train,
-      "a page about the run: loss, evaluations, memory, plan, options",
-      flag::outputFile("html", o.train.html));
   add("targets", "ARRAY", data | Program,
       "array of targets (default y); of several losses OUTPUT=ARRAY,...",
       flag::text("targets", o.data.targets));
@@ -145,10 +142,6 @@ void DriverFlags::addRunFlags() {
       [this](StringRef text) -> llvm::Error {
         return parseParallel(text, o.compile.step);
       });
-  add("cluster", "FILE", Plan,
-      "with --parallel: predict time, exposed communication and messages of a "
-      "step on the cluster that this file describes (docs/cluster.md)",
-      flag::inputFile("cluster", o.cluster));
   add("sync-batchnorm", "", Train | Plan | Compile | Program,
       "with --parallel: batch norms normalize by the statistics of the whole "
       "batch, not of each process's share",
@@ -184,11 +177,6 @@ void DriverFlags::addTimeFlags() {
       "mpirun starts, by size, and write the times for "
       "--cost-model=profile=FILE (docs/parallel.md)",
       flag::outputFile("collectives", o.collectives));
-  add("tune", "FILE", Bench,
-      "time each product and pointwise convolution of the step alone in all "
-      "forms that libraries have, and write a table of the fastest for "
-      "--library-table=FILE",
-      flag::outputFile("tune", o.tune));
   add("warmup", "N", Bench, "steps before timing (default 2)",
       flag::number<int64_t>("warmup", o.warmup, 0));
 }

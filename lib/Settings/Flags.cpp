@@ -184,7 +184,7 @@ void DriverFlags::addCompilerFlags() {
       flag::number<unsigned>("O", o.compile.target.optLevel, 0, 3));
   add("library-table", "FILE", all,
       "which library runs which product or convolution, and how: rules before "
-      "the built-in ones, as bench --tune writes them (docs/library-table.md)",
+      "the built-in ones (docs/library-table.md)",
       flag::inputFile("library-table", step.libraryTable));
   add("kernel-cache", "FOLDER", all,
       "where compiled kernels are kept for later runs, or off (default: "
@@ -299,11 +299,6 @@ void DriverFlags::addToolFlags() {
       "memory over the step: a picture (.svg) or a trace for ui.perfetto.dev "
       "(.json); once each",
       flag::bySuffix("timeline", {{".svg", &o.timeline}, {".json", &o.trace}}));
-  table.addOldFlag("trace", "FILE", files & ~Compare, "--timeline=FILE.json",
-                   flag::outputFile("trace", o.trace));
-  table.addOldFlag("svg", "FILE", Plan,
-                   "--timeline=FILE.svg, and --curve=FILE with --pareto",
-                   flag::outputFile("svg", o.svg));
   add("depth", "N", Bench | Inspect,
       "modules in the table of times and bytes by module: of how many levels "
       "(default 2; 0: no table)",

@@ -83,9 +83,6 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   if (options.paretoPoints > 0 &&
       options.compile.step.remat.budget.kind != MemoryBudget::Kind::Unlimited)
     return usageError("--pareto plans many budgets: leave out the one given");
-  if (!options.curve.empty() && options.paretoPoints == 0)
-    return usageError("--curve is for --pareto; memory over the step is "
-                      "--timeline=FILE.svg");
   bool printsIR =
       options.command == Command::Import || !options.compile.phases.to.empty();
   if (options.quiet && ((printsIR && options.output.empty()) ||
@@ -110,13 +107,6 @@ llvm::Error DriverFlags::settleParallel() {
     if (step.ranks == 1 || !(*target)->traits.hasDevices)
       return usageError("--nccl-id is for --parallel with several ranks on "
                         "GPUs: --target=cuda");
-  }
-  if (given.count("cluster")) {
-    if (step.ranks == 1)
-      return usageError("--cluster is for --parallel with several ranks");
-    if (o.paretoPoints || !o.compile.phases.to.empty())
-      return usageError("--cluster predicts the step of one plan, which "
-                        "--pareto and --compile-to do not make");
   }
   if (!step.overlap && !given.count("parallel"))
     return usageError("--no-overlap is for --parallel with several ranks");
@@ -152,8 +142,6 @@ llvm::Error DriverFlags::settle() {
     return error;
   if (llvm::Error error = settleTarget())
     return error;
-  if (!o.svg.empty())
-    (o.paretoPoints > 0 ? o.curve : o.timeline) = std::exchange(o.svg, "");
   if (llvm::Error error = checkFlags(o))
     return error;
   auto isGiven = [&](StringRef flag) { return given.count(flag.str()) > 0; };

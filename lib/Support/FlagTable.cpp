@@ -25,19 +25,8 @@ void FlagTable::add(StringRef name, StringRef value, unsigned groups,
                     StringRef help, Flag::Store store) {
   assert((value != "FILE" || store.use != FileUse::None) &&
          "whether the file is read or written decides what it may replace");
-  flags.push_back({name.str(), value.str(), groups, help.str(),
-                   std::move(store), section, ""});
-}
-
-void FlagTable::addOldName(StringRef name, StringRef of, unsigned groups) {
-  Flag flag = *find(of, groups);
-  addOldFlag(name, flag.value, flag.groups & groups, dashed(of), flag.store);
-}
-
-void FlagTable::addOldFlag(StringRef name, StringRef value, unsigned groups,
-                           StringRef instead, Flag::Store store) {
-  flags.push_back({name.str(), value.str(), groups, "", std::move(store), "",
-                   instead.str()});
+  flags.push_back(
+      {name.str(), value.str(), groups, help.str(), std::move(store), section});
 }
 
 const Flag *FlagTable::find(StringRef name, unsigned groups) const {
@@ -67,8 +56,7 @@ llvm::Error FlagTable::unknown(StringRef written, unsigned groups,
                                StringRef what) const {
   std::string text = ("unknown " + what + " " + written).str();
   StringRef name = written.ltrim('-');
-  if (const Flag *other = find(name, ~groups);
-      other && other->instead.empty() && !groupNames.empty()) {
+  if (const Flag *other = find(name, ~groups); other && !groupNames.empty()) {
     std::string takers;
     for (auto [bit, group] : llvm::enumerate(groupNames))
       if (other->groups >> bit & 1)
@@ -77,9 +65,7 @@ llvm::Error FlagTable::unknown(StringRef written, unsigned groups,
       return usageError(text + "; it is one of " + takers);
   }
   if (const Flag *near = nearest(name, groups))
-    return usageError(
-        text + "; did you mean " +
-        (near->instead.empty() ? dashed(near->name) : near->instead) + "?");
+    return usageError(text + "; did you mean " + dashed(near->name) + "?");
   return usageError(text + (what == "flag" ? " (see --help-all)" : ""));
 }
 
@@ -117,12 +103,8 @@ FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
       }
       value = arguments[++i];
     }
-    if (given) {
-      given->flags.push_back(flag);
-      if (!flag->instead.empty())
-        given->remarks.push_back("remark: " + dashed(name) + " is now " +
-                                 flag->instead);
-    }
+    if (given)
+      given->push_back(flag);
     take(flag->store(value));
   }
   return errors;
@@ -148,7 +130,7 @@ llvm::Error FlagTable::store(llvm::ArrayRef<Setting> settings,
 
 std::vector<NamedFile> FlagTable::files(FileUse use, unsigned groups) const {
   std::vector<NamedFile> result;
-  llvm::SmallPtrSet<const std::string *, 32> seen; // old names share places
+  llvm::SmallPtrSet<const std::string *, 32> seen; // flags may share places
   for (const Flag &flag : flags) {
     if (!(flag.groups & groups) || flag.store.use != use)
       continue;
@@ -186,15 +168,13 @@ static void printEntry(llvm::raw_ostream &os, const Flag &flag) {
 void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups) const {
   std::vector<StringRef> sections;
   for (const Flag &flag : flags)
-    if ((flag.groups & groups) && flag.instead.empty() &&
-        !llvm::is_contained(sections, flag.section))
+    if ((flag.groups & groups) && !llvm::is_contained(sections, flag.section))
       sections.push_back(flag.section);
   for (StringRef title : sections) {
     if (!title.empty())
       os << (title == sections.front() ? "" : "\n") << title << ":\n";
     for (const Flag &flag : flags)
-      if ((flag.groups & groups) && flag.instead.empty() &&
-          flag.section == title)
+      if ((flag.groups & groups) && flag.section == title)
         printEntry(os, flag);
   }
 }
@@ -207,9 +187,8 @@ void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups,
 }
 
 size_t FlagTable::count(unsigned groups) const {
-  return size_t(llvm::count_if(flags, [&](const Flag &flag) {
-    return (flag.groups & groups) && flag.instead.empty();
-  }));
+  return size_t(llvm::count_if(
+      flags, [&](const Flag &flag) { return (flag.groups & groups) != 0; }));
 }
 
 std::string flag::limitText(double limit) {

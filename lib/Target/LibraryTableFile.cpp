@@ -76,7 +76,7 @@ llvm::Expected<LibraryRule> RuleReader::read() {
   if (!rule)
     return fail("a rule is an object");
   for (const auto &member : *rule)
-    if (!llvm::is_contained({"kind", "type", "where", "form", "seconds"},
+    if (!llvm::is_contained({"kind", "type", "where", "form"},
                             StringRef(member.first)))
       return fail("unknown member '" + StringRef(member.first) + "'");
   if (llvm::Error error = readKind(*rule))
@@ -263,20 +263,4 @@ ckopt::readLibraryTable(StringRef path, StringRef cpuClass) {
   if (!table)
     return withContext(table.takeError(), "library table " + path.str());
   return table;
-}
-
-void ckopt::writeExactRule(const PrimitiveDesc &desc, LibraryForm form,
-                           llvm::json::OStream &json) {
-  const auto *kind = llvm::find_if(
-      kKinds, [&](const auto &known) { return known.second == desc.kind; });
-  json.attribute("kind", kind->first);
-  json.attribute("type", text(dtypeName(desc.dtype)));
-  json.attributeObject("where", [&] {
-    for (uint32_t i = 0; i < kNumLibraryFields; ++i)
-      if (auto field = static_cast<LibraryField>(i); hasField(desc.kind, field))
-        json.attribute(text(libraryFieldName(field)), fieldOf(desc, field));
-  });
-  bool product = isConvolution(desc.kind) && form != LibraryForm::Convolution;
-  json.attribute("form",
-                 product ? StringRef(kProduct) : text(libraryFormName(form)));
 }

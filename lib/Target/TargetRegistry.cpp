@@ -177,8 +177,7 @@ ckopt::ContractionVariant::parse(llvm::StringRef text) {
     std::vector<int64_t> allowed; ///< empty: all positive numbers
   };
   static const Member kMembers[] = {
-      {"tile", &ContractionVariant::tile, {64, 128, 192, 256}},
-      {"slice", &ContractionVariant::slice, {8, 16, 32, 64}},
+      {"tile", &ContractionVariant::tile, {64, 128, 256}},
       {"stages", &ContractionVariant::stages, {1, 2, 3, 4}},
       {"parts", &ContractionVariant::parts, {}}};
   ContractionVariant variant;
@@ -194,8 +193,8 @@ ckopt::ContractionVariant::parse(llvm::StringRef text) {
         (!member->allowed.empty() &&
          !llvm::is_contained(member->allowed, number)))
       return usageError("no variant of contractions '" + word +
-                        "'; there are tile=64|128|192|256, "
-                        "slice=8|16|32|64, stages=1|2|3|4 and parts=N");
+                        "'; there are tile=64|128|256, stages=1|2|3|4 and "
+                        "parts=N");
     if (variant.*(member->member))
       return usageError("variant of contractions: '" + name +
                         "' is given twice");

@@ -123,8 +123,6 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     result["cuda-libs"] = !step.libraryWorkspace    ? "none"
                           : step.ownBesideLibraries ? "auto"
                                                     : "all";
-    if (!step.contractions.empty())
-      result["cuda-contractions"] = step.contractions;
   }
   if (!session.manifest().libraryTable.empty())
     result["library-table"] = session.manifest().libraryTable;

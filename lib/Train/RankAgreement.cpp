@@ -176,7 +176,7 @@ llvm::Error ckopt::checkSameState(const Session &session) {
 void ckopt::leaveFilesToMain(TrainOptions &train) {
   train.progress = false;
   // Of checkpoints each rank writes its share: train() tells it the path.
-  for (std::string *path : {&train.checkpoint, &train.log, &train.html})
+  for (std::string *path : {&train.checkpoint, &train.log})
     path->clear();
 }
 

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/Step.h"
-#include "TrainPage.h"
 #include "WeightParts.h"
 #include "ckopt/Compiler/LossChoice.h"
 #include "ckopt/Compiler/Together.h"
@@ -239,13 +238,7 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
       return ckopt::writeWeights(compilation, session, path, /*averaged=*/false,
                                  weightsMetadata(source.classNames()));
     };
-  auto result = train(session, source, where, options);
-  if (!result || options.html.empty() || result->stopped)
-    return result;
-  if (llvm::Error error = writeFileAtomically(
-          options.html, trainPage(compilation, where, options, *result)))
-    return std::move(error);
-  return result;
+  return train(session, source, where, options);
 }
 
 llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,

@@ -218,7 +218,6 @@ class CompiledStep:
             validate_every: int | None = None, log: Path | None = None,
             metrics: str | Iterable[str] | None = None, best_by: str | None = None,
             keep_best: Path | None = None, early_stop: int | None = None,
-            html: Path | None = None,
             checkpoint: Path | None = None, checkpoint_every: int | None = None,
             resume: Path | None = None, samples_per_epoch: int | None = None,
             report: Callable[[dict[str, Any]], object] | None = None,
@@ -240,8 +239,7 @@ class CompiledStep:
             one (.safetensors: a checkpoint; .onnx: weights), judged by ``best_by``
             (default "loss"); ``early_stop``: ends after so many without a better one.
         max_steps: stops after so many updates.
-        log: FILE.csv or FILE.jsonl, which gets a line for each update; ``html``: a page
-            about the run, written at its end.
+        log: FILE.csv or FILE.jsonl, which gets a line for each update.
         checkpoint: a file, written at the end of each epoch or after every
             ``checkpoint_every`` updates.
         resume: such a file, or one of the driver: goes on where it stood, with the
@@ -265,7 +263,7 @@ class CompiledStep:
                 strict=self._last_batch == "error", first=self._first_batch(), report=report,
                 count=samples_per_epoch, epochs=epochs, max_steps=max_steps, holdout=holdout,
                 validate_every=validate_every, metrics=metrics, best_by=best_by,
-                keep_best=keep_best, early_stop=early_stop, html=html, log=log,
+                keep_best=keep_best, early_stop=early_stop, log=log,
                 checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
                 progress=progress)
         finally:

@@ -67,8 +67,8 @@ class Plan:
         """
         if points < 2:
             raise UsageError(f"points={points}: a curve has two ends")
-        text, svg = _ckopt.curve(self._graph(), points, [("pack", ""), *_search(search)])
-        return Curve(json.loads(text), svg)
+        text = _ckopt.curve(self._graph(), points, [("pack", ""), *_search(search)])
+        return Curve(json.loads(text))
 
     def timeline(self, path: Path | None = None) -> str:
         """Returns memory over the step as SVG, and writes it to FILE.svg if given."""
@@ -207,9 +207,8 @@ class GraphPlan(Plan):
 class Curve:
     """Cost against budget: ``points`` by rising budget (docs/planner.md, ckopt-pareto/1)."""
 
-    def __init__(self, report: dict[str, Any], svg: str):
+    def __init__(self, report: dict[str, Any]):
         self.report = report
-        self._svg = svg
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -217,20 +216,14 @@ class Curve:
         return self.report["points"]
 
     def save(self, path: Path) -> None:
-        """Writes the picture to FILE.svg or the points to FILE.json."""
-        if os.fspath(path).endswith(".json"):
-            _write(path, json.dumps(self.report), ".json")
-        else:
-            _write(path, self._svg, ".svg")
+        """Writes the points to FILE.json."""
+        _write(path, json.dumps(self.report), ".json")
 
     def __str__(self) -> str:
         rows = [f"{'budget':>16}  {'overhead':>9}  {'recomputed':>10}"]
         rows += [f"{p['budget']:>16,}  {100 * p['overhead']:>7.2f} %  {p['recomputed']:>10}"
                  for p in self.points]
         return "\n".join(rows)
-
-    def _repr_html_(self) -> str:
-        return self._svg
 
 
 def _write(path, text, ending):

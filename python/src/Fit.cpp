@@ -284,7 +284,6 @@ nb::dict fit(Step &self, nb::object samples, nb::object validation,
   TrainOptions &train = request.options;
   setOption(options, "strict", request.strict);
   setOption(options, "log", train.log);
-  setOption(options, "html", train.html);
   setOption(options, "keep_best", train.keepBest);
   setOption(options, "early_stop", train.earlyStop);
   setOption(options, "epochs", train.epochs);

@@ -43,10 +43,9 @@ planGraph(const std::string &text, const std::vector<Setting> &settings) {
           timelineSvg(planTimeline(graph, result, report))};
 }
 
-/// The curve of cost against budget: ckopt-pareto/1, and its picture.
-static std::pair<std::string, std::string>
-curveOf(const std::string &text, int points,
-        const std::vector<Setting> &settings) {
+/// The curve of cost against budget: ckopt-pareto/1.
+static std::string curveOf(const std::string &text, int points,
+                           const std::vector<Setting> &settings) {
   nb::gil_scoped_release release;
   Graph graph = readGraph(text);
   Request request = readChecked(settings);
@@ -55,7 +54,7 @@ curveOf(const std::string &text, int points,
   ParetoCurve curve = paretoCurve(graph, request.search, points);
   if (curve.points.empty())
     check(planError(curve.error));
-  return {printPareto(graph, curve), curveSvg(tradeoffCurve(graph, curve))};
+  return printPareto(graph, curve);
 }
 
 /// Replays a plan; the text says what is wrong, and is empty if nothing is.

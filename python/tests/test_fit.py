@@ -231,8 +231,7 @@ def test_best_evaluation_is_kept(digits, tmp_path):
     step = compile_digits(optimizer=ckopt.AdamW(lr=0.3))  # gets no better for long
     result = step.fit({"x": images, "y": labels}, epochs=20, holdout=0.2, validate_every=10,
                       metrics=["top5"], best_by="accuracy", early_stop=3,
-                      keep_best=tmp_path / "best.onnx", html=tmp_path / "run.html")
-    assert "<svg" in (tmp_path / "run.html").read_text()
+                      keep_best=tmp_path / "best.onnx")
     assert result.stopped_early and step.updates < 20 * 44
     best = max(point["accuracy"] for point in result.validations)
     assert all(point["top5"] >= point["accuracy"] for point in result.validations)

@@ -126,7 +126,7 @@ def test_curve_falls():
     curve = ckopt.plan(chain()).pareto(5)
     costs = [point["cost"] for point in curve.points]
     assert len(costs) > 2 and costs == sorted(costs, reverse=True)
-    assert "recomputed" in str(curve) and "<svg" in curve._repr_html_()
+    assert "recomputed" in str(curve)
 
 
 def test_order_names_nodes_and_errors_files(tmp_path):

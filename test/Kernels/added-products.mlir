@@ -6,8 +6,6 @@
 // RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 contractions=parts=3" -o /dev/null | FileCheck %s
 // RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 precision=tf32" -o /dev/null | FileCheck %s
 // RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 precision=tf32 contractions=tile=256" -o /dev/null | FileCheck %s
-// RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 precision=bf16 contractions=tile=128" -o /dev/null | FileCheck %s
-// RUN: ckopt-opt %s --test-kernels-against-reference="precision=f16 contractions=parts=2" -o /dev/null | FileCheck %s
 
 // CHECK: @words: 4 kernels, 0 as code of the CPU, 4 as PTX
 func.func @words(%a: tensor<90x133xf32>, %b: tensor<90x70xf32> {test.range = array<f64: -1.0, 1.5>},

@@ -1,7 +1,6 @@
 // Attention and its gradient on tensor cores, which round scores, probabilities and
 // their gradients, too: within what that takes of products of a few hundred terms.
 // RUN: ckopt-opt %s --test-kernels-against-reference=precision=tf32 -o /dev/null | FileCheck %s
-// RUN: ckopt-opt %s --test-kernels-against-reference=precision=bf16 -o /dev/null | FileCheck %s
 
 // f32 whose operands are rounded on their way.
 // CHECK: @rounded: 8 kernels, 0 as code of the CPU, 8 as PTX

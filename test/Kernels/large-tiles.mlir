@@ -1,11 +1,7 @@
-// Products and convolutions of f32 by TF32 and bf16, in tiles of up to 256 rows or columns
+// Products and convolutions of f32 by TF32, in tiles of up to 256 rows or columns
 // that tests are else too small for: edges of tiles and slices, odd rows, either operand
-// along k and across it, windows that leave the image, tiles that full waves leave behind
-// cut into parts of k. Operands are copied ahead, or pass through registers; shared memory
-// is more than code may declare.
+// along k and across it, windows that leave the image. Shared memory is more than code may declare.
 // RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 precision=tf32 contractions=tile=256" -o /dev/null | FileCheck %s --check-prefix=CHECK
-// RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 precision=bf16 contractions=tile=256" -o /dev/null | FileCheck %s --check-prefix=CHECK
-// RUN: ckopt-opt %s --test-kernels-against-reference="multiprocessors=2 precision=tf32" -o /dev/null | FileCheck %s --check-prefix=TAIL
 
 // Edges of tiles and slices; both operands across k.
 // CHECK: @products: 2 kernels, 0 as code of the CPU, 2 as PTX
@@ -42,15 +38,3 @@ func.func @convolutions(%a0: tensor<2x16x13x10xf32, #ckopt.layout<[0, 2, 3, 1]>>
   %2 = ckopt.conv_weight_grad %a4, %a5 {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x136x13x10xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x16x13x10xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<136x16x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>
   return
 }
-
-// The fifth of five tiles, which two multiprocessors of two blocks each leave behind, is cut
-// into two parts.
-// TAIL: @convolutions
-// TAIL-NEXT: {{^}}6 + 16 blocks
-// CHECK: @tails: 1 kernels, 0 as code of the CPU, 1 as PTX
-func.func @tails(%a0: tensor<640x544xf32>,
-    %a1: tensor<544x128xf32> {test.range = array<f64: -1.0, 1.5>}) attributes {test.tolerance = array<f64: 5.0e-5, 2.0e-6>} {
-  %0 = ckopt.matmul %a0, %a1 : (tensor<640x544xf32>, tensor<544x128xf32>) -> tensor<640x128xf32>
-  return
-}
-

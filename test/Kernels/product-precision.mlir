@@ -2,8 +2,6 @@
 // the interpreter on operands rounded by LLVM's own floats: what remains is the rounding
 // of f32 sums.
 // RUN: ckopt-opt %s --test-kernels-against-reference=precision=tf32 -o /dev/null | FileCheck %s
-// RUN: ckopt-opt %s --test-kernels-against-reference=precision=bf16 -o /dev/null | FileCheck %s
-// RUN: ckopt-opt %s --test-kernels-against-reference=precision=f16 -o /dev/null | FileCheck %s
 
 // Tiles, warps' parts and slices of k that are not full, and such that are.
 // CHECK: @remainders: 6 kernels, 0 as code of the CPU, 6 as PTX

@@ -32,7 +32,7 @@ def plan(graph, ratio, options, pack):
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [tool, graph, f"--budget-ratio={ratio}", "--search-threads=1", "--time-limit=0"]
         command += [f"--{key}={options[key]}" for key in ("strategy", "effort")]
-        command += [f"--work-limit={options['work']}", f"--output={out.name}"]
+        command += [f"--work-limit={options['work']}", "-o", out.name]
         command += ["--pack"] if pack else []
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         code = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode

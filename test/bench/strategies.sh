@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Compares all strategies on graph files: extra cost in percent of the cost
 # without recomputation, as a Markdown table. "-": none found, "x": proven that
-# nothing fits. Runs ckopt-plan only.
+# nothing fits. Runs ckopt-plan with the published strategies only.
 # Usage: test/bench/strategies.sh GRAPH.json...
-#   CKOPT_PLAN: the tool (build/bin/ckopt-plan); RATIOS: "0.7 0.5";
+#   CKOPT_PLAN: the tool (build/bin/ckopt-plan-baselines); RATIOS: "0.7 0.5";
 #   STRATEGIES; LIMIT: seconds a plan (20).
 set -euo pipefail
-plan=${CKOPT_PLAN:-build/bin/ckopt-plan}
+plan=${CKOPT_PLAN:-build/bin/ckopt-plan-baselines}
 ratios=${RATIOS:-0.7 0.5}
 strategies=${STRATEGIES:-none all sqrt revolve rotor mincut lowerset greedy dtr segments prices auto}
 limit=${LIMIT:-20}

@@ -109,6 +109,8 @@ static std::string familyOfOp(const onnx::NodeProto &node) {
              "optionals and maps")
       .Cases({"DictVectorizer", "CastMap", "ZipMap"}, "optionals and maps")
       .Case("ImageDecoder", "image decoding")
+      .Cases({"Det", "MaxRoiPool", "TfIdfVectorizer"},
+             "operators that no network in training has")
       .Cases(
           {"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch"},
           "strings")

@@ -51,6 +51,6 @@ train = ["ckopt", "train", source / "test/data/models/digits_cnn.onnx",
 assert check([*train, "--threads=1"], may_fail=False) == 5
 assert check([*train, "--threads=2"], may_fail=True) < 5
 chain = source / "test/ckopt-plan/Inputs/chain.json"
-assert check(["ckopt-plan", chain, "--minimum", "--threads=4"], may_fail=False) == 5
+assert check(["ckopt-plan", chain, "--minimum", "--search-threads=4"], may_fail=False) == 5
 remat = source / "test/Remat/restricted.mlir"
 assert check(["ckopt-opt", remat, "--remat=budget=min"], may_fail=False) == 5

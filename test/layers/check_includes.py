@@ -26,10 +26,10 @@ import tempfile
 COMMON = ["Base", "Support", "Interfaces", "Dialect", "Reference", "Analysis"]
 PASSES = ["Normalize", "Autodiff", "Distribute", "Losses", "Optimizers", "Layout", "Fuse", "MemoryPlan",
           "Remat", "CodeGen", "Precision"]
-EVERYTHING = COMMON + PASSES + ["Target", "Target/Cpu", "Target/Cuda", "Train/Data", "Planner", "Cluster",
+EVERYTHING = COMMON + PASSES + ["Target", "Target/Cpu", "Target/Cuda", "Train/Data", "Planner",
                                 "Runtime", "Ranks", "Frontend", "Compiler"]
 
-PLAIN = ["Base", "Support", "Train/Data", "Planner", "Cluster", "Runtime", "Ranks"]
+PLAIN = ["Base", "Support", "Train/Data", "Planner", "Runtime", "Ranks"]
 
 # Layer: the layers that it may include besides itself, lowest layer first. A
 # layer is named by its folder under include/ckopt; under lib it has the same
@@ -40,7 +40,6 @@ LAYERS = {
     "Support": ["Base"],
     "Train/Data": ["Base", "Support"],
     "Planner": ["Base", "Support"],
-    "Cluster": ["Base", "Support"],
     "Runtime": ["Base"],
     "Ranks": ["Base", "Support", "Runtime"],
     "Interfaces": ["Base", "Support"],
@@ -116,7 +115,6 @@ ROOMS = {
         [],
     ),
     "Improve": (["Model", "Bounds", "Construct", "Exact"], ["Improve.h"], []),
-    "Baselines": (["Model", "Math", "Construct"], [], ["Baselines"]),
     "Portfolio": (
         ["Check", "Model", "Packing", "Bounds", "Construct", "Exact", "ExactOrder", "Improve"],
         [],

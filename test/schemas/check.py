@@ -51,12 +51,11 @@ def write_files(programs, root):
     run(ckopt, "train", *step, *samples, *short, "--holdout=0.9", "--report=train.json")
     run(ckopt, "compare", *step, *samples, *short, "--budgets=none,0.8", "--report=compare.json")
     run(ckopt, "bench", *step, "--threads=1", "-O", "0", "--steps=2", "--profile-out=profile.json",
-        "--tune=table.json",
         "--profile", "--report=bench.json")
     run(ckopt, "inspect", *step, "--threads=1", "-O", "0", "--depth=3", "--report=inspect.json")
-    cluster = os.path.join(root, "test", "Driver", "Inputs", "cluster.json")
-    run(ckopt, "plan", *step, "--parallel=dp:4", f"--cluster={cluster}", "--report=dp.json")
+    run(ckopt, "plan", *step, "--parallel=dp:4", "--report=dp.json")
     run(ckopt, "compile", *step, "--target=cuda", "--report=device.json", "-o", "device")
+    table = os.path.join(root, "test", "Driver", "Inputs", "library_table.json")
     chain = os.path.join(root, "test", "ckopt-plan", "Inputs", "chain.json")
     run(plan, "graph.json", "--budget-ratio=0.7", "--pack", "-o", "packed.json",
         "--plan-report=report.json")
@@ -77,8 +76,7 @@ def write_files(programs, root):
                                 "bench.json", "inspect.json", "dp.json"],
         "ckopt-compare-report-1": ["compare.json"],
         "ckopt-profile-1": ["profile.json"],
-        "ckopt-cluster-1": [cluster],
-        "ckopt-library-table-1": ["table.json"],
+        "ckopt-library-table-1": [table],
         "ckopt-device-step": ["device/step.json"],
     }
 

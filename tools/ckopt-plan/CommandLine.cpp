@@ -8,11 +8,14 @@
 //===----------------------------------------------------------------------===//
 #include "CommandLine.h"
 
-#include "ckopt/Planner/Baselines.h"
 #include "ckopt/Planner/SearchFlags.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+
+#ifdef CKOPT_PLAN_BASELINES
+#include "Baselines/Baselines.h"
+#endif
 
 using namespace ckopt;
 using llvm::StringRef;
@@ -56,11 +59,12 @@ llvm::Expected<int64_t> positiveBytes(StringRef text, StringRef flag,
 class PlanFlags {
 public:
   explicit PlanFlags(CommandLine &line) : line(line) {
+#ifdef CKOPT_PLAN_BASELINES // benchmarks/Baselines/CMakeLists.txt
     line.options.more = &planner::baselines();
+#endif
     addModes();
     addSearch();
     addOutputs();
-    table.addOldName("output", "o", any);
   }
   llvm::Error parse(int argc, char **argv);
   void printHelp(llvm::raw_ostream &os) const;
@@ -127,7 +131,6 @@ void PlanFlags::addModes() {
             });
   table.add("minimum", "", any, "the smallest budget that can be found",
             [this](StringRef) { return setMode(Mode::Minimum, "--minimum"); });
-  table.addOldName("budget", "memory-budget", any);
   table.add("pareto", "[=N]", any,
             "N budgets from the smallest to no recomputation (default 11)",
             [this](StringRef text) -> llvm::Error {
@@ -186,30 +189,11 @@ void PlanFlags::addOutputs() {
   table.add("plan-report", "FILE", reporting,
             "what is kept, what is made again, and why (ckopt-report/1)",
             flag::outputFile("plan-report", line.report));
-  table.addOldName("report", "plan-report", any);
   table.add("timeline", "FILE", reporting,
             "memory over the step: a picture (.svg) or a trace for "
             "ui.perfetto.dev (.json); once each",
             flag::bySuffix("timeline",
                            {{".svg", &line.svg}, {".json", &line.trace}}));
-  table.add("curve", "FILE", bit(Mode::Pareto), "a picture of the curve (.svg)",
-            flag::outputFile("curve", line.svg));
-  table.addOldFlag("trace", "FILE", reporting, "--timeline=FILE.json",
-                   flag::outputFile("trace", line.trace));
-  table.addOldFlag("svg", "FILE", planning | bit(Mode::Check),
-                   "--timeline=FILE.svg, and --curve=FILE with --pareto",
-                   flag::outputFile("svg", line.svg));
-  table.add("chart", "[=WIDTH]", reporting | bit(Mode::Pareto),
-            "memory as text, before and after (default where output is a "
-            "terminal); 0: none",
-            [this](StringRef text) -> llvm::Error {
-              line.chartWidth = -2;
-              return text.empty() ? llvm::Error::success()
-                                  : flag::number<int>("chart", line.chartWidth,
-                                                      0, 400)(text);
-            });
-  table.add("ascii", "", reporting | bit(Mode::Pareto),
-            "no block characters in the chart", flag::turnOn(line.asciiChart));
   table.add("quiet", "", any, "print nothing but errors",
             flag::turnOn(line.quiet));
   auto enter = [this](Mode mode, bool all = false) {
@@ -239,7 +223,6 @@ llvm::Error PlanFlags::parse(int argc, char **argv) {
           arguments, any, [this](StringRef text) { return setInput(text); },
           &given))
     return error;
-  line.remarks = std::move(given.remarks);
   return checkTogether();
 }
 
@@ -259,7 +242,7 @@ llvm::Error PlanFlags::checkTogether() {
                         "--pack-only");
     first = flag;
   }
-  for (const Flag *flag : given.flags)
+  for (const Flag *flag : given)
     if (!(flag->groups & bit(line.mode)) &&
         !(line.mode == Mode::Minimum &&
           StringRef(first).starts_with("--" + flag->name + "=min")))

@@ -41,14 +41,9 @@ struct CommandLine {
   std::string check;                      ///< the plan to check
   std::string hint;                       ///< the plan to start from
   std::string report;                     ///< JSON
-  std::string trace, svg;                 ///< memory over the step; the curve
-  /// Characters of the chart's width; 0: no chart; -2: the terminal's width;
-  /// -1: the same, but only if the output is a terminal.
-  int chartWidth = -1;
-  bool asciiChart = false;
-  bool quiet = false;               ///< nothing but errors
-  bool helpAll = false;             ///< of Help: every flag
-  std::vector<std::string> remarks; ///< on flags that have new names
+  std::string trace, svg;                 ///< memory over the step
+  bool quiet = false;                     ///< nothing but errors
+  bool helpAll = false;                   ///< of Help: every flag
 
   /// Where figures are printed: nowhere, or beside a result that goes to
   /// standard output.

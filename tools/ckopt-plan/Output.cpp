@@ -11,7 +11,6 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/Process.h"
 
 using namespace ckopt;
 using namespace ckopt::planner;
@@ -138,19 +137,6 @@ void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
     os << "note            " << result.message << "\n";
 }
 
-/// Returns the width of the chart in characters, or 0 for no chart.
-static unsigned chartWidth(const CommandLine &line) {
-  if (line.quiet)
-    return 0;
-  if (line.chartWidth >= 0)
-    return unsigned(line.chartWidth);
-  bool terminal = llvm::sys::Process::StandardOutIsDisplayed();
-  if (!terminal)
-    return line.chartWidth == -1 ? 0 : 80;
-  unsigned columns = llvm::sys::Process::StandardOutColumns();
-  return columns ? columns : 80;
-}
-
 llvm::Error ckopt::writeReports(const CommandLine &line, const Graph &graph,
                                 const Result &result,
                                 const ReportOptions &options) {
@@ -162,8 +148,7 @@ llvm::Error ckopt::writeReports(const CommandLine &line, const Graph &graph,
             writeOutput(line.report, printReport(graph, result, stated)))
       return error;
   }
-  unsigned width = chartWidth(line);
-  if (line.trace.empty() && line.svg.empty() && width == 0)
+  if (line.trace.empty() && line.svg.empty())
     return llvm::Error::success();
   Timeline timeline = planTimeline(graph, result, options);
   if (!line.trace.empty())
@@ -172,11 +157,5 @@ llvm::Error ckopt::writeReports(const CommandLine &line, const Graph &graph,
   if (!line.svg.empty())
     if (llvm::Error error = writeOutput(line.svg, timelineSvg(timeline)))
       return error;
-  if (width > 0) {
-    ChartOptions chart;
-    chart.width = width;
-    chart.unicode = !line.asciiChart;
-    llvm::outs() << timelineChart(timeline, chart);
-  }
   return llvm::Error::success();
 }

@@ -21,7 +21,7 @@ void printSummary(llvm::raw_ostream &os, const planner::Graph &graph,
 /// Prints the values alive at the peak, largest first.
 void printAlive(llvm::raw_ostream &os, const planner::Result &result);
 
-/// Writes the report, trace, picture and chart that the flags ask for.
+/// Writes the report, trace and picture that the flags ask for.
 llvm::Error writeReports(const CommandLine &line, const planner::Graph &graph,
                          const planner::Result &result,
                          const planner::ReportOptions &options);

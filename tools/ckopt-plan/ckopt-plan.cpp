@@ -159,10 +159,6 @@ llvm::Expected<int> runPareto(const CommandLine &line, const Graph &graph) {
   if (!line.output.empty())
     if (llvm::Error error = writeOutput(line.output, printPareto(graph, curve)))
       return std::move(error);
-  if (!line.svg.empty())
-    if (llvm::Error error =
-            writeOutput(line.svg, curveSvg(tradeoffCurve(graph, curve))))
-      return std::move(error);
   return ExitOk;
 }
 
@@ -214,9 +210,6 @@ llvm::Expected<int> run(int argc, char **argv) {
     llvm::outs() << versionLine("ckopt-plan") << "\n";
     return ExitOk;
   }
-  if (!line->quiet)
-    for (const std::string &remark : line->remarks)
-      llvm::errs() << "ckopt-plan: " << remark << "\n";
   if (llvm::Error error = checkDistinct(line->outputs, line->inputs))
     return std::move(error);
   OutputLocks locks;

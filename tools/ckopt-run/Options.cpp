@@ -127,16 +127,6 @@ const Flag kFlags[] = {
      "two runs over different patterns: fails unless they write exactly the "
      "planned bytes",
      false, turnOn<&Options::checkArena>},
-    {"--expect", "FILE",
-     "fail unless the function makes all tensors of this file (.safetensors), "
-     "as near as --tolerance",
-     false, keep<&Options::expect>},
-    {"--tolerance", "X",
-     "norm of the difference over norm that --expect allows (default 1e-4)",
-     false,
-     [](const std::string &text, Options &o) {
-       return parseReal(text, o.tolerance) && o.tolerance >= 0;
-     }},
     {"--hash", nullptr, "print a hash of outputs, parameters and state", false,
      turnOn<&Options::hash>},
     {"--rank-timeout", "SECONDS",

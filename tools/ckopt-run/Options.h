@@ -21,10 +21,8 @@ struct RandomInput {
 };
 
 struct Options {
-  std::string artifact, function = "step", weights, outputs, lock, expect,
-                        kernelTimes;
+  std::string artifact, function = "step", weights, outputs, lock, kernelTimes;
   std::vector<RandomInput> random;
-  double tolerance = 1e-4;
   std::vector<std::pair<std::string, std::string>> inputs;
   int64_t steps = 1;
   uint64_t seed = 0;

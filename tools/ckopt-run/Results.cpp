@@ -1,21 +1,18 @@
-//===- Results.cpp - comparing what a step made ---------------------------===//
+//===- Results.cpp - data for a step, and what it made --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A machine with a GPU may lack Python and numpy, so the tool itself compares
-// gradients with references, tells whether two steps gave the same bits, and
-// makes data for measurements.
+// A machine with a GPU may lack Python and numpy, so the tool itself tells
+// whether two steps gave the same bits, and makes data for measurements.
 //
 //===----------------------------------------------------------------------===//
 #include "Results.h"
 
 #include "ckopt/Base/ExitCodes.h"
-#include "ckopt/Base/PrintableText.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 
 using namespace ckopt;
 using namespace ckopt::run;
@@ -31,152 +28,18 @@ static const FunctionInfo *functionOf(const Loaded &loaded,
   return nullptr;
 }
 
-static int readAs(Loaded &loaded, int64_t tensor, DType dtype,
-                  HostArray &array) {
-  array.dtype = dtype;
-  array.shape = loaded.manifest().tensors[static_cast<size_t>(tensor)].shape;
-  array.data.resize(static_cast<size_t>(array.elements() * dtypeSize(dtype)));
+int ckopt::run::readTensor(Loaded &loaded, int64_t tensor, HostArray &array) {
+  const TensorInfo &info =
+      loaded.manifest().tensors[static_cast<size_t>(tensor)];
+  array.dtype = info.dtype == DType::BF16 ? DType::F32 : info.dtype;
+  array.shape = info.shape;
+  array.data.resize(
+      static_cast<size_t>(array.elements() * dtypeSize(array.dtype)));
   ckrt_status status =
       ckrt_tensor_read(loaded.session, tensor, array.data.data(),
-                       static_cast<ckrt_dtype>(dtype), array.elements());
-  if (status != CKRT_OK)
-    return complain(status);
-  return gatherShards(
-      loaded, loaded.manifest().tensors[static_cast<size_t>(tensor)], array);
-}
-
-int ckopt::run::readTensor(Loaded &loaded, int64_t tensor, HostArray &array) {
-  DType dtype = loaded.manifest().tensors[static_cast<size_t>(tensor)].dtype;
-  return readAs(loaded, tensor, dtype == DType::BF16 ? DType::F32 : dtype,
-                array);
-}
-
-//===----------------------------------------------------------------------===//
-// --expect
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// A reference and the step's result, both in f64.
-struct Pair {
-  std::string name;
-  std::vector<double> wanted, made;
-
-  static double norm(const std::vector<double> &values) {
-    double sum = 0;
-    for (double value : values)
-      sum += value * value;
-    return std::sqrt(sum);
-  }
-  double distance() const {
-    double sum = 0;
-    for (size_t i = 0; i < wanted.size(); ++i)
-      sum += (wanted[i] - made[i]) * (wanted[i] - made[i]);
-    return std::sqrt(sum);
-  }
-};
-
-bool toDoubles(const HostArray &array, std::vector<double> &values) {
-  auto count = static_cast<size_t>(array.elements());
-  values.resize(count);
-  if (array.dtype != DType::F64 && array.dtype != DType::F32)
-    return false;
-  if (count == 0) // memcpy must not get null pointers
-    return true;
-  if (array.dtype == DType::F64) {
-    std::memcpy(values.data(), array.data.data(), count * sizeof(double));
-    return true;
-  }
-  std::vector<float> narrow(count);
-  std::memcpy(narrow.data(), array.data.data(), count * sizeof(float));
-  std::copy(narrow.begin(), narrow.end(), values.begin());
-  return true;
-}
-
-int takePair(Loaded &loaded, const Options &options, const NamedArray &wanted,
-             Pair &pair) {
-  int64_t tensor = -1;
-  for (int32_t index : functionOf(loaded, options)->outputs)
-    if (loaded.manifest().tensors[static_cast<size_t>(index)].name ==
-        wanted.name)
-      tensor = index;
-  if (tensor < 0)
-    return complain(ExitInputError, options.function + " does not make '" +
-                                        wanted.name + "' of " + options.expect +
-                                        " (--list shows what it makes)");
-  HostArray made;
-  if (int code = readAs(loaded, tensor, DType::F64, made))
-    return code;
-  if (made.shape != wanted.array.shape)
-    return complain(
-        ExitInputError,
-        "'" + wanted.name + "' is " +
-            shapeText(made.shape.data(),
-                      static_cast<int64_t>(made.shape.size())) +
-            ", in " + options.expect + " " +
-            shapeText(wanted.array.shape.data(),
-                      static_cast<int64_t>(wanted.array.shape.size())));
-  pair.name = wanted.name;
-  if (!toDoubles(wanted.array, pair.wanted) || !toDoubles(made, pair.made))
-    return complain(ExitInputError, options.expect + ": '" + wanted.name +
-                                        "' is neither f32 nor f64");
-  return ExitOk;
-}
-
-} // namespace
-
-/// The error of one tensor is the norm of the difference over the norm of the
-/// reference; if that norm is zero by construction (a bias before a batch
-/// norm), over a tenth of the average norm. The error of all gradients together
-/// is a single number that no small tensor dominates.
-int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
-  std::vector<char> bytes;
-  std::vector<NamedArray> references;
-  std::string error;
-  if (!readFile(options.expect, bytes, error))
-    return complain(ExitInputError, error);
-  if (!parseSafetensors(bytes, references, error))
-    return complain(ExitInputError, options.expect + ": " + error);
-  if (references.empty())
-    return complain(ExitInputError, options.expect + ": it holds no tensor");
-  std::vector<Pair> pairs(references.size());
-  double squares = 0, count = 0, distances = 0;
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    if (int code = takePair(loaded, options, references[i], pairs[i]))
-      return code;
-    if (pairs[i].name.compare(0, 5, "grad/") != 0)
-      continue;
-    squares += std::pow(Pair::norm(pairs[i].wanted), 2);
-    count += static_cast<double>(pairs[i].wanted.size());
-    distances += std::pow(pairs[i].distance(), 2);
-  }
-  double typical = count > 0 ? std::sqrt(squares / count) : 0;
-  const Pair *worst = &pairs.front();
-  double largest = -1;
-  for (const Pair &pair : pairs) {
-    double size = std::sqrt(static_cast<double>(pair.wanted.size()));
-    bool gradient = pair.name.compare(0, 5, "grad/") == 0;
-    double scale = std::max(Pair::norm(pair.wanted),
-                            gradient ? 0.1 * typical * size : 0.0);
-    double relative = pair.distance();
-    if (relative > 0)
-      relative = scale > 0 ? relative / scale : INFINITY;
-    // Written so that NaN fails.
-    if (!(relative <= largest))
-      largest = std::isnan(relative) ? INFINITY : relative, worst = &pair;
-  }
-  std::printf("largest error of %zu tensors %.3g ('%s')\n", pairs.size(),
-              largest, printable(worst->name).c_str());
-  if (squares > 0)
-    std::printf("error of all gradients together %.3g\n",
-                std::isnan(distances) ? INFINITY
-                                      : std::sqrt(distances / squares));
-  if (largest <= options.tolerance || loaded.rank > 0)
-    return ExitOk;
-  char limit[32];
-  std::snprintf(limit, sizeof(limit), "%g", options.tolerance);
-  return complain(ExitInternal, "'" + worst->name + "' differs from " +
-                                    options.expect + " by more than " + limit);
+                       static_cast<ckrt_dtype>(array.dtype), array.elements());
+  return status == CKRT_OK ? gatherShards(loaded, info, array)
+                           : complain(status);
 }
 
 //===----------------------------------------------------------------------===//

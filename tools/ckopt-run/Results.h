@@ -1,4 +1,4 @@
-//===- Results.h - comparing what a step made -------------------*- C++ -*-===//
+//===- Results.h - data for a step, and what it made ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,12 +14,6 @@ namespace ckopt::run {
 /// Reads a whole tensor in its own type (bf16 as f32, because numpy lacks it);
 /// one that ranks share by all of them together. Returns an exit code.
 int readTensor(Loaded &loaded, int64_t tensor, HostArray &array);
-
-/// Compares outputs of the function with all tensors of
-/// `options.expect` (.safetensors) and prints the largest error and that of all
-/// gradients together. Returns an exit code: ExitInternal if one is above the
-/// tolerance, ExitInputError if the function does not make one of them.
-int compareOutputs(Loaded &loaded, const Options &options);
 
 /// Prints a hash of the bits that the function left in outputs, parameters and
 /// state. It does not depend on their places in the arena, so it is equal for

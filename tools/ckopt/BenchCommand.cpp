@@ -6,7 +6,6 @@
 #include "Calibration.h"
 #include "Commands.h"
 #include "ModuleSums.h"
-#include "Tuning.h"
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Base/KernelNames.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -300,16 +299,6 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
     if (llvm::Error error = calibration.write(options.calibrate))
       return error;
     tellWritten(options, options.calibrate);
-  }
-  if (!options.tune.empty()) {
-    auto tuning = tuneLibraries(session.manifest());
-    if (!tuning)
-      return tuning.takeError();
-    tuning->print(options.out());
-    if (llvm::Error error =
-            tuning->write(options.tune, compilation.options().step.cpuClass))
-      return error;
-    tellWritten(options, options.tune);
   }
   return writeReports(options, compilation, nullptr, [&](auto &json) {
     json.attributeObject("times", [&] {

@@ -82,7 +82,6 @@ static std::vector<StringRef> commonFlags(unsigned command) {
       {"budgets", Compare},
       {"pareto", Plan},
       {"plan-out", Plan},
-      {"chart", Plan},
       {"target", Compile | Inspect},
       {"threads", Compile | Run | Bench | Grad},
       {"device", Run},
@@ -201,8 +200,7 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     options.compile.model = argument.str();
     return llvm::Error::success();
   };
-  FlagTable::Given given;
-  llvm::Error error = flags.table.parse(rest, command, takeModel, &given);
+  llvm::Error error = flags.table.parse(rest, command, takeModel);
   bool timesRanks = !options.collectives.empty();
   if (!error && timesRanks && !options.compile.model.empty())
     error = usageError("--collectives times messages alone; it takes no model");
@@ -220,9 +218,6 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
   }
   if (options.quiet)
     silence(options);
-  else
-    for (const std::string &remark : given.remarks)
-      llvm::errs() << "ckopt: " + printable(remark) + "\n";
   code = ExitOk;
   return true;
 }

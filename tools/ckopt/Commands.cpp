@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
-#include "ClusterPlan.h"
 #include "ckopt/Compiler/Together.h"
 #include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Support/AtomicFile.h"
@@ -125,12 +124,6 @@ llvm::Error ckopt::runImport(DriverOptions &options) {
 
 llvm::Error ckopt::runPlan(DriverOptions &options) {
   options.compile.keepGraph = wantsPlanningGraph(options);
-  std::optional<ClusterPlan> onCluster;
-  if (!options.cluster.empty())
-    if (llvm::Error error =
-            readClusterPlan(options.cluster, options.compile.step)
-                .moveInto(onCluster))
-      return error;
   bool curve = options.paretoPoints > 0;
   if (curve) { // With many budgets there is no single plan to print.
     options.compile.phases.to = "fuse";
@@ -144,23 +137,13 @@ llvm::Error ckopt::runPlan(DriverOptions &options) {
   if (!options.compile.phases.to.empty())
     return writeModule(**compilation, options.output);
   printPlan(**compilation, options.out());
-  if (onCluster) {
-    if (llvm::Error error = predictOnCluster(**compilation, *onCluster))
-      return error;
-    printClusterPlan(*onCluster, options.out());
-  }
-  if (options.chart)
-    printChart(options, **compilation);
   if (wantsPlanningGraph(options))
     if (llvm::Error error = runPlanModes(options, **compilation))
       return error;
   if (!options.output.empty())
     if (llvm::Error error = writeModule(**compilation, options.output))
       return error;
-  return writeReports(options, **compilation, nullptr, [&](auto &json) {
-    if (onCluster)
-      writeClusterPlan(json, *onCluster);
-  });
+  return writeReports(options, **compilation, nullptr);
 }
 
 /// Says which settings the artifact does not have: whoever runs it gives them.

@@ -64,8 +64,6 @@ llvm::Error needData(const DriverOptions &options);
 bool wantsPlanningGraph(const DriverOptions &options);
 llvm::Error runPlanModes(const DriverOptions &options,
                          const Compilation &compilation);
-/// Prints memory before and after planning as a text chart.
-void printChart(const DriverOptions &options, const Compilation &compilation);
 /// Writes the picture and the trace that --timeline asks for.
 llvm::Error writeTimeline(const DriverOptions &options,
                           const Timeline &timeline);

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Writes and prints the planning graph of an ONNX model as ckopt-plan does for
-// a graph file: the graph as a file, the curve of time against memory, memory
-// before and after as text. The graph is that of the step before recomputation;
-// under rules it is the larger graph whose every plan obeys them.
+// a graph file: the graph as a file, the curve of time against memory. The
+// graph is that of the step before recomputation; under rules it is the larger
+// graph whose every plan obeys them.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
@@ -15,7 +15,6 @@
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace ckopt;
@@ -41,21 +40,7 @@ static llvm::Error writeCurve(const DriverOptions &options,
     else if (llvm::Error error = writeFileAtomically(options.output, text))
       return error;
   }
-  if (options.curve.empty())
-    return llvm::Error::success();
-  return writeFileAtomically(options.curve,
-                             curveSvg(planner::tradeoffCurve(graph, curve)));
-}
-
-void ckopt::printChart(const DriverOptions &options,
-                       const Compilation &compilation) {
-  ChartOptions chart;
-  unsigned columns = llvm::sys::Process::StandardOutColumns();
-  chart.width = options.chartWidth ? options.chartWidth
-                : columns          ? columns
-                                   : 80;
-  chart.unicode = !options.asciiChart;
-  options.out() << "\n" << timelineChart(memoryTimeline(compilation), chart);
+  return llvm::Error::success();
 }
 
 bool ckopt::wantsPlanningGraph(const DriverOptions &options) {

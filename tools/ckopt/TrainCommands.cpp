@@ -253,7 +253,6 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
   tellWritten(options, options.emaOutput, "averaged weights");
   tellWritten(options, options.train.checkpoint);
   tellWritten(options, options.train.log);
-  tellWritten(options, options.train.html);
   if (!result.nothingToDo && options.output.empty() &&
       options.emaOutput.empty() && options.train.checkpoint.empty() &&
       options.train.keepBest.empty())

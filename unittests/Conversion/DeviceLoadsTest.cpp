@@ -158,7 +158,6 @@ TEST(DeviceLoads, OfASliceTogether) {
                          tf32 = ProductPrecision::TF32;
   expectTogether(product("f32", 2048, 2048, 1024), f32, 2);
   expectTogether(product("f32", 2048, 2048, 1024), tf32, 4, true);
-  expectTogether(product("f32", 2048, 2048, 1024), ProductPrecision::BF16, 6);
   expectTogether(product("bf16", 2048, 2048, 1024), f32, 6, true);
   expectTogether(product("f32", 256, 256, 512), f32, 2);
   expectTogether(product("f32", 256, 256, 512), tf32, 2, true);

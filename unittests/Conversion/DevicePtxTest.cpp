@@ -198,28 +198,6 @@ TEST(DevicePtx, HalvesInOddRows) {
   expectAssembles(ptxOf(product("bf16", 2, 70, 65, 37), 80), 128);
 }
 
-// f32 by halves: two elements are rounded at once, to nearest, and pass into
-// shared memory as pairs; sums and results are f32.
-TEST(DevicePtx, RoundedToHalves) {
-  for (auto precision :
-       {runtime::ProductPrecision::BF16, runtime::ProductPrecision::F16})
-    for (unsigned sm : {80u, 90u}) {
-      PtxModule ptx = ptxOf(product("f32", 1, 200, 200, 200), sm, precision);
-      ASSERT_EQ(ptx.kernels.size(), 1u);
-      std::string half(runtime::productPrecisionName(precision));
-      EXPECT_EQ(count(ptx.text, "mma.sync.aligned.m16n8k16.row.col.f32." +
-                                    half + "." + half + ".f32"),
-                8u);
-      EXPECT_GE(count(ptx.text, "cvt.rn." + half + "x2.f32"), 8u);
-      EXPECT_EQ(count(ptx.text, "fma.rn"), 0u);
-      EXPECT_EQ(count(ptx.text, "tf32"), 0u);
-      EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
-      // Two of each operand, before the loop and in it.
-      EXPECT_EQ(ptx.kernels[0].wideAccesses, 8);
-      expectAssembles(ptx, 128);
-    }
-}
-
 // f32 by TF32: vectors of 16 bytes are copied to shared memory as they are,
 // whichever way an operand lies, and elements are rounded when fragments are
 // read: four words of A, two of B for each 16 x 8.
@@ -242,27 +220,21 @@ TEST(DevicePtx, RoundedToTf32) {
   }
 }
 
-// Two blocks share a multiprocessor's registers where words are copied; one has
-// all of them, 255 a thread, where they pass through registers to be rounded.
+// Two blocks share a multiprocessor's registers.
 TEST(DevicePtx, RoundedInLargeTiles) {
-  for (auto precision :
-       {runtime::ProductPrecision::TF32, runtime::ProductPrecision::BF16}) {
-    PtxModule ptx = ptxOf(product("f32", 1, 2048, 2048, 1024), 90, precision);
-    ASSERT_EQ(ptx.kernels.size(), 1u);
-    bool isCopied = precision == runtime::ProductPrecision::TF32;
-    EXPECT_EQ(ptx.kernels[0].grid,
-              isCopied ? 256 : 128); // 128 x 128, 128 x 256
-    // Pairs of results, which pass through shared memory of their type.
-    EXPECT_EQ(ptx.kernels[0].narrowAccesses, isCopied ? 0 : 64);
-    EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
-    EXPECT_LE(ptx.kernels[0].sharedBytes, 99 * 1024);
-    expectAssembles(ptx, isCopied ? 128 : 255);
-  }
+  PtxModule ptx = ptxOf(product("f32", 1, 2048, 2048, 1024), 90,
+                        runtime::ProductPrecision::TF32);
+  ASSERT_EQ(ptx.kernels.size(), 1u);
+  EXPECT_EQ(ptx.kernels[0].grid, 256); // 128 x 128
+  EXPECT_EQ(ptx.kernels[0].narrowAccesses, 0);
+  EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
+  EXPECT_LE(ptx.kernels[0].sharedBytes, 99 * 1024);
+  expectAssembles(ptx, 128);
 }
 
 // Odd rows, so that every element is loaded, rounded and stored by itself.
 TEST(DevicePtx, RoundedInOddRows) {
-  for (auto precision :
-       {runtime::ProductPrecision::TF32, runtime::ProductPrecision::F16})
-    expectAssembles(ptxOf(product("f32", 2, 70, 65, 37), 80, precision), 128);
+  expectAssembles(
+      ptxOf(product("f32", 2, 70, 65, 37), 80, runtime::ProductPrecision::TF32),
+      128);
 }

@@ -74,16 +74,20 @@ TEST(Diagnostics, MutatedFile) {
   }
 }
 
-// All unknown operators are named at once, with their nodes.
+// All unknown operators are named at once, with their nodes: those that ONNX
+// has and nobody trains, too.
 TEST(Diagnostics, UnknownOperators) {
   std::string graph =
       "node { op_type: 'Foo' name: 'first' input: 'x' output: 'a' } "
       "node { op_type: 'Bar' domain: 'com.example' name: 'second' input: 'a' "
-      "output: 'y' } input { " +
+      "output: 'b' } node { op_type: 'TfIdfVectorizer' name: 'third' "
+      "input: 'b' output: 'y' } input { " +
       info("x", 1, {"2"}) + " } output { " + info("y", 1, {"2"}) + " }";
   expectError(importError(modelFile("unknown.onnx", graph)), ExitUnsupported,
               {"operator Foo (domain 'ai.onnx', opset 17) at node 'first'",
-               "operator Bar (domain 'com.example'", "at node 'second'"});
+               "operator Bar (domain 'com.example'", "at node 'second'",
+               "operator TfIdfVectorizer (domain 'ai.onnx', opset 17) at node "
+               "'third'"});
 }
 
 TEST(Diagnostics, Opsets) {

@@ -167,8 +167,6 @@ TEST(OperatorErrors, Sampling) {
                  {},
                  ExitInputError,
                  "no multiple of the block's 4 points"});
-  expectFailure(
-      {"'Det'", {"9", "9"}, "", {}, ExitUnsupported, "expands orders 1 to 8"});
   expectFailure({"'DFT'",
                  {"1", "9000", "1"},
                  "",
@@ -212,23 +210,4 @@ TEST(OperatorErrors, IsInfOfIntegers) {
   EXPECT_EQ(error.code, ExitInputError) << error.text;
   EXPECT_NE(error.text.find("infinities among 'i64'"), std::string::npos)
       << error.text;
-}
-
-// An attribute of another kind, read after the operands.
-TEST(OperatorErrors, TfIdfAttributeKind) {
-  auto list = [](const std::string &name, const std::string &values) {
-    return " attribute { name: '" + name + "' type: INTS ints: [" + values +
-           "] }";
-  };
-  ErrorText error = importError(modelFile(
-      "wrong.onnx",
-      "node { name: 'n1' op_type: 'TfIdfVectorizer' input: 'x' output: 'y'" +
-          text("mode", "TF") + number("min_gram_length", 1) +
-          number("max_gram_length", 1) + text("max_skip_count", "none") +
-          list("ngram_counts", "0") + list("ngram_indexes", "0") +
-          list("pool_int64s", "5") + " } input { " + info("x", 7, {"3"}) +
-          " } output { " + info("y", 1, {"1"}) + " }",
-      21));
-  EXPECT_EQ(error.code, ExitInputError) << error.text;
-  EXPECT_NE(error.text.find("max_skip_count"), std::string::npos) << error.text;
 }

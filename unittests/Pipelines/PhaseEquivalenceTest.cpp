@@ -235,7 +235,7 @@ TEST(Phases, PrintedPipelinesAreReadBack) {
   StepOptions device = unusualOptions(), forward, rounded;
   rounded.matmulPrecision = "medium";
   device.target = "cuda";
-  device.matmulPrecision = "bf16";
+  device.matmulPrecision = "tf32";
   device.libraryWorkspace = 1 << 20;
   device.freezeNorms = device.evaluateLoss = true;
   device.remat.budget.kind = MemoryBudget::Kind::ActivationRatio;

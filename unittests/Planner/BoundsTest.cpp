@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Bounds.h"
-#include "Exact/ExactSearch.h"
+#include "StateSearch.h"
 #include "TestGraphs.h"
 
 #include <gtest/gtest.h>

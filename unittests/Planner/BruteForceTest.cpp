@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Random graphs of 1 to 9 nodes with every feature of ckopt-graph/1, each
-// planned for several budgets around the tight ones: the planner must find the
-// optimum if there is one, report infeasible budgets and no others as such, and
-// keep its bounds valid. PlanReference computes the truth.
+// planned for several budgets around the tight ones: what the planner finds
+// must hold and mostly be the optimum, what it calls optimal or infeasible must
+// be, and its bounds must be valid. PlanReference computes the truth.
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"
@@ -161,40 +161,49 @@ int64_t programPeak(const Graph &graph) {
 }
 
 struct Counts {
-  int infeasible = 0, optimal = 0, costly = 0, choosing = 0;
+  int infeasible = 0, optimal = 0, costly = 0;
+  int asked = 0, possible = 0; ///< budgets, and those with a plan
+  int leastAsked = 0, leastProven = 0;
 };
 
 void checkAnswer(const Graph &graph, int64_t budget, bool fixed, double truth,
                  const Result &result, Counts &counts) {
   ASSERT_NE(result.status(), Status::Error) << result.message;
-  if (truth < 0) {
-    ++counts.infeasible;
-    ASSERT_EQ(result.status(), Status::Infeasible) << result.message;
+  ++counts.asked;
+  counts.possible += truth >= 0;
+  if (!result.hasPlan()) {
+    ASSERT_TRUE(truth < 0 || result.status() != Status::Infeasible)
+        << result.message;
+    counts.infeasible += result.status() == Status::Infeasible;
     return;
   }
-  ASSERT_TRUE(result.hasPlan()) << result.message;
+  ASSERT_GE(truth, 0);
   ASSERT_EQ(verify(graph, result.plan, budget), "");
-  ASSERT_NEAR(result.plan.cost, truth, 1e-9);
-  ASSERT_TRUE(result.status() == Status::Optimal ||
-              (fixed && result.status() == Status::OrderOptimal))
-      << statusName(result.status());
-  ++counts.optimal;
-  counts.costly += truth > baseCost(graph);
+  ASSERT_GE(result.plan.cost, truth - 1e-9);
+  bool isBest = result.plan.cost <= truth + 1e-9;
+  if (result.status() == Status::Optimal ||
+      (fixed && result.status() == Status::OrderOptimal))
+    ASSERT_TRUE(isBest) << statusName(result.status());
+  counts.optimal += isBest;
+  counts.costly += isBest && truth > baseCost(graph);
 }
 
-/// The least load of the exact tier is achieved by its steps, and proven.
-void checkLeastPeak(const Graph &graph, bool fixed,
-                    const PlanReference &reference) {
+/// No plan has less than the bound on the load; where it is proven, its steps
+/// reach it.
+void checkLeastLoad(const Graph &graph, const PlanReference &reference,
+                    Counts &counts) {
   Problem problem(graph);
   std::vector<NodeId> program(graph.nodes.size());
   std::iota(program.begin(), program.end(), 0);
   Deadline deadline(0);
-  ExactResult least =
-      exactLeastPeak(problem, fixed, memoryBound(graph), program, deadline);
-  ASSERT_EQ(least.kind, ExactResult::Optimal);
-  ASSERT_EQ(simulate(problem, least.steps, true).peak, least.leastPeak);
-  ASSERT_GE(reference.leastCost(least.leastPeak), 0);
-  ASSERT_LT(reference.leastCost(least.leastPeak - 1), 0);
+  LeastLoad least = leastLoad(problem, memoryBound(graph), program, deadline);
+  int64_t peak = simulate(problem, least.steps, true).peak;
+  ++counts.leastAsked;
+  counts.leastProven += least.proven;
+  ASSERT_GE(reference.leastCost(peak), 0);
+  ASSERT_LT(reference.leastCost(least.bound - 1), 0);
+  if (least.proven)
+    ASSERT_EQ(peak, least.bound);
 }
 
 /// One graph at `budgets` budgets from below every bound to above every need.
@@ -205,9 +214,9 @@ void checkCase(uint64_t seed, int budgets, std::map<std::string, int> &seen,
   bool fixed = seed % 3 == 0;
   PlanReference reference(graph, fixed);
   int64_t peak = programPeak(graph), low = memoryBound(graph);
-  if (seed % 4 == 0) {
+  if (seed % 4 == 0 && !fixed) {
     SCOPED_TRACE("least load, seed " + std::to_string(seed));
-    checkLeastPeak(graph, fixed, reference);
+    checkLeastLoad(graph, reference, counts);
   }
   BudgetPlanner planner(graph);
   std::mt19937_64 rng(seed);
@@ -239,7 +248,7 @@ void checkCase(uint64_t seed, int budgets, std::map<std::string, int> &seen,
   }
 }
 
-TEST(BruteForce, AgreesOnAllSmallGraphs) {
+TEST(BruteForce, NothingIsFalseOnSmallGraphs) {
   const char *asked = std::getenv("CKOPT_BRUTE_FORCE_CASES");
   const char *start = std::getenv("CKOPT_BRUTE_FORCE_START");
   uint64_t first = start ? std::strtoull(start, nullptr, 10) : 0;
@@ -253,8 +262,11 @@ TEST(BruteForce, AgreesOnAllSmallGraphs) {
     if (HasFatalFailure())
       return;
   }
-  std::cout << counts.optimal << " optima (" << counts.costly << " recompute), "
-            << counts.infeasible << " infeasible\n";
+  std::cout << counts.optimal << " optima of " << counts.possible << " ("
+            << counts.costly << " recompute), " << counts.infeasible
+            << " infeasible of " << counts.asked - counts.possible << ", "
+            << counts.leastProven << " least loads of " << counts.leastAsked
+            << "\n";
   // The cases say something: each feature in one of twenty graphs, and budgets
   // of all kinds.
   for (const char *feature :
@@ -265,6 +277,10 @@ TEST(BruteForce, AgreesOnAllSmallGraphs) {
     EXPECT_GE(seen[feature] * 20, int(cases)) << feature;
   EXPECT_GE(counts.infeasible * 10, int(cases));
   EXPECT_GE(counts.costly * 20, int(cases));
+  // They are decided nearly always.
+  EXPECT_GE(counts.optimal * 100, counts.possible * 90);
+  EXPECT_GE(counts.infeasible * 100, (counts.asked - counts.possible) * 90);
+  EXPECT_GE(counts.leastProven * 100, counts.leastAsked * 90);
 }
 
 } // namespace

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "Exact/ExactSearch.h"
 #include "ExactOrder/ExactOrder.h"
+#include "StateSearch.h"
 #include "TestGraphs.h"
 
 #include <gtest/gtest.h>

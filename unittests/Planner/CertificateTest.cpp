@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "Exact/ExactSearch.h"
+#include "StateSearch.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"
 

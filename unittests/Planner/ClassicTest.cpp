@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Baselines/Classic.h"
+#include "Baselines/Baselines.h"
 #include "TestGraphs.h"
-#include "ckopt/Planner/Baselines.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Planner/Verifier.h"
 

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "Exact/ExactSearch.h"
 #include "ExactOrder/GapExpand.h"
 #include "ExactOrder/GapMilp.h"
+#include "StateSearch.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"
 
@@ -74,7 +74,7 @@ TEST(ExactOrder, BoundsAgreeWithStateSearch) {
     Deadline deadline(0);
     ExactResult least =
         exactLeastPeak(problem, true, memoryBound(graph), program, deadline);
-    ASSERT_TRUE(least.proven());
+    ASSERT_TRUE(least.kind == ExactResult::Optimal);
     int64_t budget =
         least.leastPeak + (peak - least.leastPeak) * int64_t(seed / 3 % 3) / 3;
     ExactResult best = exactSearch(problem, budget, true, deadline);

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "Baselines/Baselines.h"
 #include "TestGraphs.h"
-#include "ckopt/Planner/Baselines.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Simulator.h"

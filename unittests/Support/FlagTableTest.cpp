@@ -30,7 +30,6 @@ protected:
     table.add("o", "FILE", 3, "output", flag::outputFile("o", s.file));
     table.add("kind", "NAME", 2, "a kind",
               flag::oneOf("kind", s.kind, {"a", "b"}));
-    table.addOldName("number", "count", 2);
     table.nameGroups({"first", "second"});
   }
   /// What is wrong with the arguments; empty: nothing.
@@ -96,20 +95,9 @@ TEST_F(FlagTableTest, TellsAllMistakesAtOnce) {
 
 TEST_F(FlagTableTest, FlagsBelongToGroups) {
   EXPECT_EQ(parse({"--kind=b"}), "unknown flag --kind; it is one of second");
-  EXPECT_NE(parse({"--number=3"}), "");
   EXPECT_EQ(parse({"--kind=b"}, 2), "");
   EXPECT_EQ(s.kind, "b");
   EXPECT_EQ(parse({"--kind=c"}, 2), "--kind: 'c' is not one of a, b");
-}
-
-TEST_F(FlagTableTest, OldNamesWorkAndAreRemarkedOn) {
-  EXPECT_EQ(parse({"--number=3", "--seed=1"}, 2), "");
-  EXPECT_EQ(s.count, 3);
-  EXPECT_EQ(given.remarks,
-            std::vector<std::string>({"remark: --number is now --count"}));
-  // Suggestions have the new ones.
-  EXPECT_EQ(parse({"--nubmer=3"}, 2),
-            "unknown flag --nubmer; did you mean --count?");
 }
 
 TEST_F(FlagTableTest, HelpListsAGroupInLinesOf79) {
@@ -121,7 +109,6 @@ TEST_F(FlagTableTest, HelpListsAGroupInLinesOf79) {
   llvm::raw_string_ostream os(text);
   table.printHelp(os, 2);
   EXPECT_EQ(text.find("--rate"), std::string::npos);
-  EXPECT_EQ(text.find("--number"), std::string::npos);
   EXPECT_NE(text.find("  --count=N               a count\n"), std::string::npos)
       << text;
   EXPECT_NE(text.find("\n\nMore:\n  --long[=WIDTH] "), std::string::npos)

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The runtime moves tensors between ranks in this way, and the simulator of
-// clusters counts the same messages.
+// Processes and devices cut tensors in the same way.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_COLLECTIVES_H

@@ -32,7 +32,7 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
     Option<"ownBesideLibraries", "own-beside-libraries", "bool", "false",
            "cuda: our own contractions, too, for devices whose libraries refuse">,
     Option<"contractions", "contractions", "std::string", "\"\"",
-           "cuda: overrules tiles by shape, for measurements: tile=64,slice=16,stages=1,parts=2">,
+           "cuda: overrules tiles by shape, for tests: tile=64,stages=1,parts=2">,
     Option<"deviceRates", "device-rates", "std::string", "\"\"",
            "cuda: whose rates plans weigh kernels by: a100, h100, h200, l4, or a file of ckopt-profile/1">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",

@@ -9,7 +9,6 @@
 #include "ckopt/Planner/MessagePlanner.h"
 #include "ckopt/Planner/Policy.h"
 #include "ckopt/Planner/Solve.h"
-#include "ckopt/Support/Curve.h"
 
 namespace llvm {
 class raw_ostream;
@@ -53,9 +52,6 @@ void printCurve(llvm::raw_ostream &os, const Graph &graph,
 
 /// Returns ckopt-pareto/1 (docs/planner.md): every point with its whole plan.
 std::string printPareto(const Graph &graph, const ParetoCurve &curve);
-
-/// Converts the curve for curveSvg().
-TradeoffCurve tradeoffCurve(const Graph &graph, const ParetoCurve &curve);
 
 } // namespace ckopt::planner
 

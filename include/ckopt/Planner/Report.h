@@ -106,7 +106,7 @@ std::string printReport(const Graph &graph, const Result &result,
                         const ReportOptions &options);
 
 /// Returns memory by step, before and (if there is a plan) after, for
-/// timelineSvg(), memoryTrace() and timelineChart().
+/// timelineSvg() and memoryTrace().
 Timeline planTimeline(const Graph &graph, const Result &result,
                       const ReportOptions &options);
 

@@ -14,10 +14,9 @@ namespace ckopt::planner {
 /// Adds --strategy, --fixed-order, --order-only, --time-limit, --work-limit,
 /// --effort, --search-seed and --search-threads. Commands in `planning` take
 /// all of them, those in `packing` only flags that also apply to packing alone.
-/// A limit also asks to search until it is reached. The last two have the old
-/// names --seed and --threads where these mean nothing else: `onlySeed`.
+/// A limit also asks to search until it is reached.
 void addSearchFlags(FlagTable &table, Options &options, unsigned planning,
-                    unsigned packing = 0, bool onlySeed = true);
+                    unsigned packing = 0);
 
 /// Returns a usage error if the options leave nothing to search.
 llvm::Error checkSearch(const Options &options);

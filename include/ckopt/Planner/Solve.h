@@ -27,7 +27,8 @@ struct Options {
   /// A name from strategyNames(); "auto" tries its own strategies and takes the
   /// best plan.
   std::string strategy = "auto";
-  /// Further strategies that `strategy` may name (Baselines.h); may be null.
+  /// Further strategies that `strategy` may name (benchmarks/Baselines); may
+  /// be null.
   const std::vector<Strategy> *more = nullptr;
   /// Safety net in seconds; 0: none. A plan depends on it only if it is
   /// reached.

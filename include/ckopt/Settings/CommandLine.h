@@ -50,13 +50,8 @@ struct DriverOptions {
   std::string planOut;                ///< --plan-out: the same
   /// --plan-report: values that are kept, and why
   std::string planReport;
-  std::string graphOut;    ///< plan: ckopt-graph/1
-  std::string curve;       ///< plan: picture of the curve
-  std::string svg;         ///< an old name of `curve`, or of `timeline`
-  int paretoPoints = 0;    ///< plan: budgets of the curve; 0: none
-  bool chart = false;      ///< plan: memory as text
-  unsigned chartWidth = 0; ///< characters; 0: the terminal's
-  bool asciiChart = false; ///< no block characters
+  std::string graphOut;              ///< plan: ckopt-graph/1
+  int paretoPoints = 0;              ///< plan: budgets of the curve; 0: none
   std::vector<MemoryBudget> budgets; ///< compare
   uint64_t seed = 0;
   int64_t steps = 0;  ///< bench, run
@@ -67,11 +62,9 @@ struct DriverOptions {
   std::string profileOut;  ///< bench: file for the kernels' times
   std::string calibrate;   ///< bench: file for the machine's rates
   std::string collectives; ///< bench: file for times between ranks; no model
-  std::string tune;        ///< bench: file for the library table
   int depth = 2;           ///< levels of modules in tables; 0: no table
   double rankTimeout = 0;  ///< --rank-timeout: seconds; 0: none
   std::string ncclId;      ///< --nccl-id
-  std::string cluster;     ///< --cluster of plan: ckopt-cluster/1
   std::vector<NamedFile> inputs, outputs; ///< all, by the flags that name them
   bool quiet = false;
   bool listOps = false;

@@ -3,10 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The table has for each flag its name, the commands that take it, its help
-// and section, and a function that stores its value. Old names go on working;
-// help does not show them, and a remark names the new one. LLVM's own command
-// line library would bring the fifteen hundred options of the back ends along,
-// and exits with codes of its own.
+// and section, and a function that stores its value. LLVM's own command line
+// library would bring the fifteen hundred options of the back ends along, and
+// exits with codes of its own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_FLAGTABLE_H
@@ -47,7 +46,6 @@ struct Flag {
   std::string help;
   Store store;
   std::string section; ///< title over the flag in the help
-  std::string instead; ///< of an old name: what to write today; else empty
 };
 
 /// The name of a flag, without dashes, and its value; switches take "". Flags
@@ -60,26 +58,16 @@ public:
   void beginSection(llvm::StringRef title) { section = title.str(); }
   void add(llvm::StringRef name, llvm::StringRef value, unsigned groups,
            llvm::StringRef help, Flag::Store store);
-  /// Adds an old name of a flag, for some of those that take it.
-  void addOldName(llvm::StringRef name, llvm::StringRef of, unsigned groups);
-  /// Adds a flag that does its work, is not shown, and has another one
-  /// `instead`.
-  void addOldFlag(llvm::StringRef name, llvm::StringRef value, unsigned groups,
-                  llvm::StringRef instead, Flag::Store store);
   /// Gives groups names, by their bits, for messages on flags of others.
   void nameGroups(std::vector<std::string> names) {
     groupNames = std::move(names);
   }
 
-  /// Finds the flag of that name (old ones too) for one of the groups; null if
-  /// there is none.
+  /// Finds the flag of that name for one of the groups; null if there is none.
   const Flag *find(llvm::StringRef name, unsigned groups) const;
 
-  /// What a command line held beside values.
-  struct Given {
-    std::vector<const Flag *> flags;  ///< in their order
-    std::vector<std::string> remarks; ///< on old names
-  };
+  /// The flags that a command line held, in their order.
+  using Given = std::vector<const Flag *>;
 
   /// Parses the arguments and stores their values. `positional` receives the
   /// arguments that are no flags (`-` too). One usage error lists all mistakes.

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // These functions draw the memory of a step as stacked areas by kind, in one
-// panel for each plan, with the budget as a line and the peak marked. There are
-// three forms: a self-contained SVG, a Chrome trace of counters
-// (chrome://tracing, Perfetto), and a chart of characters for the terminal.
+// panel for each plan, with the budget as a line and the peak marked: as a
+// self-contained SVG, or as a Chrome trace of counters (chrome://tracing,
+// Perfetto).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_TIMELINE_H
@@ -74,15 +74,6 @@ std::string timelineSvg(const Timeline &timeline);
 /// atomically.
 llvm::Error writeMemoryTrace(llvm::StringRef path, const Timeline &timeline);
 std::string memoryTrace(const Timeline &timeline);
-
-/// Columns of block characters over the step, 40 to 400 characters wide;
-/// `height` rows a panel. Without `unicode`, ASCII alone.
-struct ChartOptions {
-  unsigned width = 80, height = 8;
-  bool unicode = true;
-};
-std::string timelineChart(const Timeline &timeline,
-                          const ChartOptions &options);
 
 } // namespace ckopt
 

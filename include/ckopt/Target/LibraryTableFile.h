@@ -28,12 +28,6 @@ parseLibraryTable(llvm::StringRef text, llvm::StringRef cpuClass);
 llvm::Expected<std::shared_ptr<const runtime::LibraryTable>>
 readLibraryTable(llvm::StringRef path, llvm::StringRef cpuClass);
 
-/// Writes the members "kind", "type", "where" and "form" of the current object:
-/// a rule for descriptors with the numbers of this one alone. `form` is one of
-/// formsOf(); of a convolution the forms of its product are "product".
-void writeExactRule(const runtime::PrimitiveDesc &desc,
-                    runtime::LibraryForm form, llvm::json::OStream &json);
-
 } // namespace ckopt
 
 #endif // CKOPT_TARGET_LIBRARYTABLEFILE_H

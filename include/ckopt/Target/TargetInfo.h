@@ -37,13 +37,12 @@ class TargetInfo;
 // What is asked of a target
 //===----------------------------------------------------------------------===//
 
-/// Overrules what code of our own for contractions chooses by shape, for
-/// measurements; 0: by shape. What a kernel cannot have (shared memory, 16
+/// Overrules what code of our own for contractions chooses by shape, for tests
+/// of small ones; 0: by shape. What a kernel cannot have (shared memory, 16
 /// bytes at once) it does not get.
 struct ContractionVariant {
-  int64_t tile = 0;   ///< rows and columns of a block's tile: 64, 128
-  int64_t slice = 0;  ///< of k, in shared memory at once: 8, 16, 32
-  int64_t stages = 0; ///< buffers in shared memory: 1, 2
+  int64_t tile = 0;   ///< rows and columns of a block's tile: 64, 128, 256
+  int64_t stages = 0; ///< buffers in shared memory: 1 to 4
   int64_t parts = 0;  ///< that k is cut into
 
   /// From "tile=64,stages=1"; "" is all by shape.

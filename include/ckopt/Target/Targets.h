@@ -33,7 +33,6 @@ struct CudaOptions final : TargetOptions {
   CudaLibraries libraries = CudaLibraries::Auto;
   int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
   int32_t multiprocessors = 0; ///< sums are divided for so many; 0: by sm
-  std::string contractions;    ///< ContractionVariant::parse
   std::string rates;           ///< a100, h100, h200, l4 or a file; "": by sm
   std::string ratesFile;       ///< the file among them
   std::string emulation;       ///< write the kernels as CPU code, for tests

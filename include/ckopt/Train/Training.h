@@ -81,8 +81,6 @@ struct TrainOptions {
   bool averages = false;   ///< the step keeps averaged weights (EMA)
   bool progress = true;    ///< a line an epoch on standard error
   std::string log;         ///< a line a step: .csv or .jsonl; "": none
-  /// A page about the run, written at its end by train() of a compilation.
-  std::string html;
   MessageHandler messages; ///< of warnings; null: the step's own handler
   /// Asked after each step, on all ranks or on none: a number other than 0 (of
   /// a signal, say) on any rank ends the run there, with a checkpoint.

@@ -66,19 +66,9 @@ void Operand::store(Emitter &e, Value offset, Value v) const {
 
 OperandForm codegen::operandForm(Operand a, Operand b, Type sums,
                                  ProductPrecision precision) {
-  if (a.element.isF32() && b.element.isF32()) {
-    MLIRContext *ctx = sums.getContext();
-    switch (precision) {
-    case ProductPrecision::F32:
-      break;
-    case ProductPrecision::TF32:
-      return {sums, /*tf32=*/true};
-    case ProductPrecision::BF16:
-      return {BFloat16Type::get(ctx)};
-    case ProductPrecision::F16:
-      return {Float16Type::get(ctx)};
-    }
-  }
+  if (a.element.isF32() && b.element.isF32() &&
+      precision == ProductPrecision::TF32)
+    return {sums, /*tf32=*/true};
   bool half = a.element.isF16() || a.element.isBF16();
   return {half && a.element == b.element ? a.element : sums};
 }
@@ -179,7 +169,7 @@ public:
       gemm.chooseShape({options.multiprocessors, options.sharedBytes},
                        options.contractions);
       planLaunches(gemm);
-      gemm.addCosts(code.shapes);
+      code.shapes.push_back(gemm.cost());
     }
     return success();
   }

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 using namespace mlir;
 using namespace ckopt;
@@ -63,37 +64,30 @@ Value Place::load(Emitter &e, Type element, unsigned lanes) const {
                               element.getIntOrFloatBitWidth() / 8);
 }
 
-void DeviceGemm::addCosts(SmallVectorImpl<ContractionShape> &costs) const {
-  double products = double(batch) * double(m) * double(n) * double(k);
+ContractionShape DeviceGemm::cost() const {
+  double area = double(tiles() * shape.m * shape.n);
   double bits = double(shape.m * aElement.getIntOrFloatBitWidth()) / aReads +
                 double(shape.n * bElement.getIntOrFloatBitWidth()) / bReads;
-  auto add = [&](int64_t count, int64_t parts, int64_t length) {
-    ContractionShape cost;
-    cost.products =
-        products * double(count) / double(std::max<int64_t>(tiles(), 1));
-    cost.computed =
-        double(count * shape.m * shape.n) * double(llvm::alignTo(k, slice()));
-    cost.tileBytes = double(count) * bits / 8 *
-                     double(parts * llvm::alignTo(length, slice()));
-    cost.blocks = count * parts;
-    cost.share = shape.share;
-    cost.resident = shape.resident;
-    if (parts > 1) // stored, and loaded to be added
-      cost.tileBytes += 2 * double(scratchBytes());
-    if (addend)
-      cost.tileBytes += double(count * shape.m * shape.n) *
-                        double(cElement.getIntOrFloatBitWidth()) / 8;
-    costs.push_back(cost);
-  };
-  if (shape.wholeTiles)
-    add(shape.wholeTiles, 1, k);
-  add(partTiles(), parts(), shape.partLength);
+  ContractionShape cost;
+  cost.products =
+      tiles() ? double(batch) * double(m) * double(n) * double(k) : 0;
+  cost.computed = area * double(llvm::alignTo(k, slice()));
+  cost.tileBytes = double(tiles()) * bits / 8 *
+                   double(parts() * llvm::alignTo(shape.partLength, slice()));
+  cost.blocks = blocks();
+  cost.share = shape.share;
+  cost.resident = shape.resident;
+  if (parts() > 1) // stored, and loaded to be added
+    cost.tileBytes += 2 * double(scratchBytes());
+  if (addend)
+    cost.tileBytes += area * double(cElement.getIntOrFloatBitWidth()) / 8;
+  return cost;
 }
 
 int64_t DeviceGemm::scratchBytes() const {
   if (parts() == 1)
     return 0;
-  return parts() * partTiles() * shape.m * shape.n *
+  return parts() * tiles() * shape.m * shape.n *
          (type.getIntOrFloatBitWidth() / 8);
 }
 
@@ -155,7 +149,7 @@ static Value together(Emitter &e, ArrayRef<Value> sums) {
 }
 
 /// Stores adjacent sums of a part of a tile; parts are stored as
-/// [part][tile][m][n] of whole tiles.
+/// [part][tile][m][n].
 void DeviceGemm::emitPartial(Emitter &e, const Tile &tile,
                              const Result &result) const {
   Value offset =
@@ -286,21 +280,10 @@ SmallVector<Value> DeviceGemm::tileAt(Emitter &e, Value number) const {
 }
 
 /// Finds the tile of a block, and its part of k.
-DeviceGemm::Tile DeviceGemm::tileOf(Emitter &e, Value block, Value &isWhole,
-                                    Value &partial) const {
+DeviceGemm::Tile DeviceGemm::tileOf(Emitter &e, Value block) const {
   Value number = block, part = e.index(0);
-  if (parts() > 1) {
-    Value past = e.sub(block, e.index(shape.wholeTiles));
-    if (shape.wholeTiles)
-      isWhole = isBelow(e, block, shape.wholeTiles);
-    auto [inParts, ofTile] = divided(e, past, partTiles());
-    part = inParts, partial = past;
-    number = e.add(ofTile, e.index(shape.wholeTiles));
-    if (isWhole) {
-      number = e.select(isWhole, block, number);
-      part = e.select(isWhole, e.index(0), part);
-    }
-  }
+  if (parts() > 1)
+    std::tie(part, number) = divided(e, block, tiles());
   SmallVector<Value> at = tileAt(e, number);
   Tile tile;
   tile.batch = at[0];
@@ -308,14 +291,13 @@ DeviceGemm::Tile DeviceGemm::tileOf(Emitter &e, Value block, Value &isWhole,
   tile.column = e.mul(at[2], e.index(shape.n));
   tile.low = e.mul(part, e.index(shape.partLength));
   tile.high = e.minimum(e.add(tile.low, e.index(shape.partLength)), e.index(k));
-  if (isWhole)
-    tile.high = e.select(isWhole, e.index(k), tile.high);
+  if (parts() > 1)
+    tile.partial = block;
   return tile;
 }
 
 void DeviceGemm::emitTile(Emitter &e, Value block) const {
-  Value isWhole, partial;
-  Tile tile = tileOf(e, block, isWhole, partial);
+  Tile tile = tileOf(e, block);
   auto shared = [&](bool isA) {
     return e.sharedBuffer(operand.type, shape.buffers * sharedElements(isA));
   };
@@ -332,25 +314,13 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   });
   if (k > 0)
     shape.isCopied ? emitSlicesAsync(e, tile) : emitSlices(e, tile);
-  auto results = [&](Value partial) {
-    Tile to = tile;
-    to.partial = partial;
-    if (!partial && gathersResults()) {
-      emitGatheredResults(e, to);
-      return SmallVector<Value>();
-    }
-    e.forThreads(kThreads, [&](Value thread) {
-      emitResults(e, to,
-                  onTensorCores() ? resultsOfWarps(e, to, thread)
-                                  : resultsOfThreads(e, to, thread));
-    });
-    return SmallVector<Value>();
-  };
-  if (isWhole)
-    e.ifThen(
-        isWhole, [&] { return results({}); }, [&] { return results(partial); });
-  else
-    results(partial);
+  if (!tile.partial && gathersResults())
+    return emitGatheredResults(e, tile);
+  e.forThreads(kThreads, [&](Value thread) {
+    emitResults(e, tile,
+                onTensorCores() ? resultsOfWarps(e, tile, thread)
+                                : resultsOfThreads(e, tile, thread));
+  });
 }
 
 int64_t DeviceGemm::sumLanes() const {
@@ -363,7 +333,7 @@ void DeviceGemm::emitSum(Emitter &e, Value first) const {
   constexpr int64_t kInFlight = 8;
   int64_t lanes = sumLanes(), whole = parts() / kInFlight * kInFlight;
   Type loaded = lanes == 1 ? type : VectorType::get({lanes}, type);
-  Value pitch = e.index(partTiles() * shape.m * shape.n);
+  Value pitch = e.index(tiles() * shape.m * shape.n);
   auto load = [&](Value part) -> Value {
     Value offset = e.add(e.mul(part, pitch), first);
     Value address =
@@ -380,8 +350,8 @@ void DeviceGemm::emitSum(Emitter &e, Value first) const {
       total = arith::AddFOp::create(e.b, total, value);
     return total;
   };
-  SmallVector<Value> in = split(e, first, {partTiles(), shape.m, shape.n});
-  SmallVector<Value> at = tileAt(e, e.add(in[0], e.index(shape.wholeTiles)));
+  SmallVector<Value> in = split(e, first, {tiles(), shape.m, shape.n});
+  SmallVector<Value> at = tileAt(e, in[0]);
   Tile tile;
   tile.batch = at[0];
   Value row = e.add(e.mul(at[1], e.index(shape.m)), in[1]),

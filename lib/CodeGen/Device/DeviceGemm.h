@@ -106,23 +106,21 @@ struct DeviceGemm {
   int64_t tilesM() const { return llvm::divideCeil(m, shape.m); }
   int64_t tilesN() const { return llvm::divideCeil(n, shape.n); }
   int64_t tiles() const { return batch * tilesM() * tilesN(); }
-  /// The tiles whose parts are added afterwards, or all with one part.
-  int64_t partTiles() const { return tiles() - shape.wholeTiles; }
-  int64_t blocks() const { return shape.wholeTiles + partTiles() * parts(); }
+  int64_t blocks() const { return tiles() * parts(); }
   /// Returns the bytes of partial results; 0 with one part.
   int64_t scratchBytes() const;
-  /// Adds how blocks share the work: those of whole tiles, those of parts.
-  void addCosts(llvm::SmallVectorImpl<ContractionShape> &costs) const;
+  /// Returns how blocks share the work.
+  ContractionShape cost() const;
 
   /// Emits the code of block number `block`: a tile of the result, or of one
   /// part of it.
   void emitTile(Emitter &e, Value block) const;
   /// The neighbouring elements of the result whose parts one thread adds.
   int64_t sumLanes() const;
-  /// The groups of so many elements in all tiles with parts.
-  int64_t sums() const { return partTiles() * shape.m * shape.n / sumLanes(); }
+  /// The groups of so many elements in all tiles.
+  int64_t sums() const { return tiles() * shape.m * shape.n / sumLanes(); }
   /// Emits the code that adds the parts of elements [first, first + sumLanes())
-  /// of the tiles that have some, in order.
+  /// of the tiles, in order.
   void emitSum(Emitter &e, Value first) const;
 
   static constexpr int64_t kThreads = kTileThreads;
@@ -228,7 +226,7 @@ private:
                    unsigned lanes) const;
   void emitStore(Emitter &e, const Tile &tile, Value row, Value column,
                  Value elements) const;
-  Tile tileOf(Emitter &e, Value block, Value &isWhole, Value &partial) const;
+  Tile tileOf(Emitter &e, Value block) const;
   /// Returns batch, row and column, in tiles, of a tile by its number.
   SmallVector<Value> tileAt(Emitter &e, Value number) const;
 };

@@ -183,7 +183,7 @@ void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
     copy(thread, e.index(0));
   });
   e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
-    if (shape.buffers == 1 && shape.depth(k) > slice()) {
+    if (shape.buffers == 1 && std::min(shape.partLength, k) > slice()) {
       emitOneBuffer(e, tile, from, load, copy);
       return SmallVector<Value>();
     }

@@ -30,10 +30,9 @@ struct Tile {
 
 } // namespace
 
-static constexpr Tile kTiles[] = {
-    {128, 128, 2, 1}, {128, 64, 2, 0.85}, {64, 128, 2, 0.85}, {64, 64, 4, 0.68},
-    {128, 256, 1, 0}, {256, 128, 1, 0},   {128, 192, 1, 0},   {192, 128, 1, 0},
-    {256, 64, 2, 0},  {64, 256, 2, 0}};
+static constexpr Tile kTiles[] = {{128, 128, 2, 1},   {128, 64, 2, 0.85},
+                                  {64, 128, 2, 0.85}, {64, 64, 4, 0.68},
+                                  {128, 256, 1, 0},   {256, 128, 1, 0}};
 
 /// A multiprocessor's cycles in a microsecond, and what it does in one at most:
 /// products by mma.sync (62 % of what the data sheet says of tensor cores, as
@@ -67,7 +66,7 @@ static constexpr double kAlone = 0.8;
 /// What starting and ending a block costs, as a length of k.
 static constexpr double kBlockDepth = 48;
 /// The shortest part of k that is worth a block.
-static constexpr int64_t kLeastPart = 256, kLeastTailPart = 64;
+static constexpr int64_t kLeastPart = 256;
 /// Of each block, what the system takes of a multiprocessor's shared memory;
 /// and what a multiprocessor has where a block may have no more than 99 KiB.
 static constexpr int64_t kSystemShared = 1024, kLeastShared = 160 * 1024;
@@ -144,8 +143,6 @@ static std::optional<Pipeline> pipelineOf(const TileProblem &p, const Tile &t,
   };
   auto choose = [&](int64_t buffers, bool isCopied,
                     int64_t most) -> std::optional<Pipeline> {
-    if (variant.slice && fits(variant.slice, buffers, isCopied, most))
-      return Pipeline{variant.slice, buffers, isCopied};
     for (int64_t slice : {64, 32, 16, 8})
       if (fits(slice, buffers, isCopied, most) && isFast(p, t, slice, isCopied))
         return Pipeline{slice, buffers, isCopied};
@@ -221,29 +218,16 @@ public:
         tiles(double(p.batch) * double(llvm::divideCeil(p.m, t.m)) *
               double(llvm::divideCeil(p.n, t.n))) {}
 
-  /// Microseconds where `whole` tiles have a block each, the others `parts`.
-  double microseconds(double whole, int64_t parts, int64_t partLength) const {
-    double time = blocks(whole, p.k);
-    if (whole < tiles)
-      time +=
-          blocks((tiles - whole) * double(parts), std::min(partLength, p.k));
+  /// Microseconds where each tile has so many blocks.
+  double microseconds(int64_t parts, int64_t partLength) const {
+    double time = blocks(tiles * double(parts), std::min(partLength, p.k));
     if (parts > 1)
-      time += kLaunchMicroseconds + partialBytes(whole, parts) * 2 /
-                                        (kCacheRate * kCycles * processors);
+      time += kLaunchMicroseconds +
+              partialBytes(parts) * 2 / (kCacheRate * kCycles * processors);
     return time;
   }
-  double partialBytes(double whole, int64_t parts) const {
-    return (tiles - whole) * double(t.m * t.n * parts * p.sumBytes);
-  }
-  /// Tiles in full waves.
-  double inWaves() const {
-    double wave = processors * double(t.resident);
-    return std::floor(tiles / wave) * wave;
-  }
-  /// Parts that make one wave of the tiles that are left.
-  int64_t tailParts() const {
-    double left = tiles - inWaves();
-    return left > 0 ? int64_t(processors * double(t.resident) / left) : 1;
+  double partialBytes(int64_t parts) const {
+    return tiles * double(t.m * t.n * parts * p.sumBytes);
   }
 
 private:
@@ -275,21 +259,18 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
   bool hasWanted = llvm::any_of(kTiles, [&](const Tile &t) {
     return isWanted(t, variant.tile) && pipelineOf(p, t, device, variant);
   });
-  auto consider = [&](const Tile &t, const Pipeline &pipeline, double whole,
-                      int64_t wanted, int64_t leastPart) {
+  auto consider = [&](const Tile &t, const Pipeline &pipeline, int64_t wanted) {
     int64_t length = llvm::alignTo(
         llvm::divideCeil(std::max<int64_t>(p.k, 1), wanted), kPartStep);
     int64_t parts = std::max<int64_t>(llvm::divideCeil(p.k, length), 1);
     Waves waves(p, t, pipeline.isCopied, device.multiprocessors);
     if (wanted > 1 && !variant.parts &&
-        (length < leastPart ||
-         waves.partialBytes(whole, parts) > kMostPartialBytes))
+        (length < kLeastPart || waves.partialBytes(parts) > kMostPartialBytes))
       return false;
-    double time = waves.microseconds(whole, parts, length);
+    double time = waves.microseconds(parts, length);
     if (least < 0 || time < least) {
       least = time;
       best = {t.m, t.n, pipeline.slice, parts, length};
-      best.wholeTiles = parts > 1 ? int64_t(whole) : 0;
       best.resident = t.resident;
       best.buffers = pipeline.buffers;
       best.isCopied = pipeline.isCopied;
@@ -306,15 +287,11 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
     if (!variant.parts)
       last = 4 * device.multiprocessors + 1;
     for (int64_t wanted = first; wanted <= last; ++wanted)
-      if (!consider(t, *pipeline, 0, wanted, kLeastPart))
+      if (!consider(t, *pipeline, wanted))
         break;
-    Waves waves(p, t, pipeline->isCopied, device.multiprocessors);
-    if (double whole = waves.inWaves(); whole > 0 && !variant.parts)
-      for (int64_t parts = waves.tailParts(); parts > 1; parts /= 2)
-        consider(t, *pipeline, whole, parts, kLeastTailPart);
   }
   // A part of one slice needs no second buffer.
-  if (best.depth(p.k) <= best.slice)
+  if (std::min(best.partLength, p.k) <= best.slice)
     best.buffers = 1, best.isCopied = false;
   return best;
 }

@@ -6,12 +6,11 @@
 // them leave multiprocessors without work, and the last of many run when most
 // are idle. Smaller tiles, and parts of k that are added up afterwards, make
 // more blocks of less work each. Method: estimates the time of every choice by
-// waves of blocks over the device's multiprocessors, and takes the shortest:
-// all tiles in as many parts, or in parts only those that are left behind full
-// waves (which then make one short wave more). A variant for measurements
-// leaves fewer choices. Guarantee: the choice follows from shape, types, the
-// number of multiprocessors and a block's shared memory alone, so a contraction
-// has the same bits in every plan. Complexity: O(parts) for each shape of tile.
+// waves of blocks over the device's multiprocessors, and takes the shortest. A
+// variant for tests leaves fewer choices. Guarantee: the choice follows from
+// shape, types, the number of multiprocessors and a block's shared memory
+// alone, so a contraction has the same bits in every plan. Complexity: O(parts)
+// for each shape of tile.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CODEGEN_DEVICE_DEVICETILES_H
@@ -51,18 +50,12 @@ struct TileShape {
   /// The part of k that one buffer in shared memory holds.
   int64_t slice = 16;
   int64_t parts = 1, partLength = 1; ///< of k
-  /// The first tiles, that have a block each although there are parts.
-  int64_t wholeTiles = 0;
-  int64_t resident = 4;  ///< blocks that share a multiprocessor
-  int64_t buffers = 2;   ///< in shared memory, of each operand
-  bool isCopied = false; ///< asynchronously, past registers
+  int64_t resident = 4;              ///< blocks that share a multiprocessor
+  int64_t buffers = 2;               ///< in shared memory, of each operand
+  bool isCopied = false;             ///< asynchronously, past registers
   /// Of the products in a given time by tiles of 128 x 128, for costs.
   double share = 1;
 
-  /// The length of k that a block goes through at most.
-  int64_t depth(int64_t k) const {
-    return wholeTiles ? k : std::min(partLength, k);
-  }
   bool operator==(const TileShape &) const = default;
 };
 

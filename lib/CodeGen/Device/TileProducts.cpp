@@ -21,12 +21,9 @@ static Value place(Emitter &e, Value v) {
 TileProducts::TileProducts(Emitter &e, OperandForm form, Type element,
                            unsigned lanes, int64_t columns)
     : e(e), form(form), halvesDeep(columns <= 32 ? 32 : 64), element(element),
-      isAsync(lanes * element.getIntOrFloatBitWidth() >= 32),
-      isCopied(isAsync && element == form.type) {
+      isAsync(lanes * element.getIntOrFloatBitWidth() >= 32) {
   slices = e.sharedBuffer(form.type, 2 * bufferElements());
   tile = e.sharedBuffer(form.type, kTile * tilePitch());
-  if (isAsync && !isCopied)
-    raw = e.sharedBuffer(element, 2 * kTile * depth());
   for (int i = 0; !isAsync && i < 2; ++i)
     staged.push_back(
         e.privateBuffer(element, kThreads, kTile * depth() / kThreads));
@@ -200,15 +197,6 @@ Value TileProducts::to(const Slice &s, Value row, Value column, Value buffer) {
                e.mul(row, e.index(pitch)));
 }
 
-/// Returns where a vector waits to be rounded: those of neighbouring threads
-/// beside each other.
-Value TileProducts::rawPlace(Value thread, const Slice &s, size_t slice,
-                             int64_t number) {
-  Value at = e.mul(thread, e.index(s.from.lanes));
-  return place(e,
-               plus(at, number * kThreads + int64_t(slice) * kTile * depth()));
-}
-
 void TileProducts::begin(Value thread, const Step &step, Value buffer) {
   for (auto [index, s] : llvm::enumerate(step.slices))
     forEachVector(thread, s, [&](Value row, Value column, int64_t number) {
@@ -216,9 +204,8 @@ void TileProducts::begin(Value thread, const Step &step, Value buffer) {
       if (isAsync) {
         if (!found.inside)
           found.inside = arith::ConstantIntOp::create(e.b, 1, 1);
-        Value at = isCopied ? place(e, to(s, row, column, buffer))
-                            : rawPlace(thread, s, index, number);
-        block::CopyAsyncOp::create(e.b, isCopied ? slices : raw, at,
+        block::CopyAsyncOp::create(e.b, slices,
+                                   place(e, to(s, row, column, buffer)),
                                    found.address, found.inside, s.from.lanes);
         ++(s.from.lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
         return;
@@ -239,18 +226,15 @@ void TileProducts::begin(Value thread, const Step &step, Value buffer) {
 void TileProducts::end(Value thread, const Step &step, Value buffer) {
   if (isAsync && !step.slices.empty())
     block::WaitCopiesOp::create(e.b, 0);
-  if (isCopied && !form.tf32)
+  if (isAsync && !form.tf32)
     return;
   for (auto [index, s] : llvm::enumerate(step.slices))
     forEachVector(thread, s, [&](Value row, Value column, int64_t number) {
       int64_t lanes = s.from.lanes;
       VectorType type = VectorType::get({lanes}, element);
       Value at = to(s, row, column, buffer), v;
-      if (isCopied)
+      if (isAsync)
         v = vector::LoadOp::create(e.b, type, slices, place(e, at));
-      else if (isAsync)
-        v = vector::LoadOp::create(e.b, type, raw,
-                                   rawPlace(thread, s, index, number));
       else
         v = vector::LoadOp::create(
             e.b, type, staged[index],

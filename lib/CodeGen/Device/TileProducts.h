@@ -158,7 +158,6 @@ private:
   /// sure that it is there.
   void begin(Value thread, const Step &step, Value buffer);
   void end(Value thread, const Step &step, Value buffer);
-  Value rawPlace(Value thread, const Slice &s, size_t slice, int64_t number);
   void forEachVector(
       Value thread, const Slice &slice,
       llvm::function_ref<void(Value row, Value column, int64_t staged)> fn);
@@ -181,9 +180,9 @@ private:
   int64_t halvesDeep;
   Type element;
   /// Copies are asynchronous, and made to where they are multiplied.
-  bool isAsync, isCopied;
-  /// Shared: two buffers of slices; the tile; copies that are to be rounded.
-  Value slices, tile, raw;
+  bool isAsync;
+  /// Shared: two buffers of slices; the tile.
+  Value slices, tile;
   SmallVector<Value> staged;
 };
 

@@ -245,7 +245,6 @@ llvm::ArrayRef<HandlerEntry> selectionHandlers();
 llvm::ArrayRef<HandlerEntry> randomHandlers();
 llvm::ArrayRef<HandlerEntry> trigonometricHandlers();
 llvm::ArrayRef<HandlerEntry> previewHandlers();
-llvm::ArrayRef<HandlerEntry> textHandlers();
 llvm::ArrayRef<HandlerEntry> legacyHandlers();
 
 /// Returns the handler for an operator in an opset, or null.

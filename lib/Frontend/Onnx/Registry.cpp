@@ -36,7 +36,7 @@ static const Table &table() {
                           controlHandlers(),       orderHandlers(),
                           selectionHandlers(),     randomHandlers(),
                           trigonometricHandlers(), previewHandlers(),
-                          textHandlers(),          legacyHandlers()})
+                          legacyHandlers()})
       for (const HandlerEntry &entry : category)
         table[{entry.domain, entry.op}][entry.since] = entry.handler;
     return table;

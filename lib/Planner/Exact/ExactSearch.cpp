@@ -1,22 +1,19 @@
-//===- ExactSearch.cpp - plans of small graphs, with proof ----------------===//
+//===- ExactSearch.cpp - the least load of small graphs, with proof -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: the cheapest plan within a byte budget, and the plan of the smallest
-// load. Method: the first is the answer of the search over states
-// (StateSearch.cpp). The least load is found by bisection between a proven
+// Problem: the plan of the smallest load. Method: bisection between a proven
 // bound and what is known, each question answered by the search within a load
-// (LoadSearch.cpp), first in narrow beams, then with proof; where copies of one
-// storage may lie side by side, by the search over states at cost nought.
-// Guarantee: as these searches; every plan is simulated before it is believed.
-// Gives up: where those do, with what is proven by then. Complexity: theirs,
-// times the logarithm of the range for the least load.
+// (LoadSearch.cpp), first in narrow beams, then with proof. Guarantee: as that
+// search; every plan is simulated before it is believed. Gives up: where that
+// does, with what is proven by then; where a plan within a load would need two
+// copies of one storage, which it counts once. Complexity: its, times the
+// logarithm of the range.
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"
 #include "Exact/ExactModel.h"
 #include "Exact/LoadSearch.h"
-#include "Exact/StateSearch.h"
 #include "ckopt/Planner/Verifier.h"
 
 using namespace ckopt::planner;
@@ -26,34 +23,31 @@ namespace {
 /// Bisects for the least load.
 class LeastPeak {
 public:
-  LeastPeak(const Problem &problem, bool fixedOrder, int64_t low,
+  LeastPeak(const Problem &problem, int64_t low,
             const std::vector<NodeId> &known, size_t stateLimit);
-  ExactResult run(Deadline &deadline);
+  LeastLoad run(Deadline &deadline);
 
 private:
   bool take(std::vector<NodeId> steps, int64_t within);
-  ExactResult::Kind ask(int64_t load, int32_t width, Deadline &deadline);
+  LoadResult::Kind ask(int64_t load, int32_t width, Deadline &deadline);
   void bisect(int32_t width, Deadline &limit, int share);
 
   const Problem &problem;
   ExactModel model;
-  bool fixedOrder;
   size_t stateLimit;
-  ExactResult result;
+  LeastLoad result;
   int64_t low;  ///< proven lower bound
   int64_t high; ///< the load of the smallest steps found
   /// The first search is for the bound itself, which is often reached.
   bool first = true;
 };
 
-LeastPeak::LeastPeak(const Problem &problem, bool fixedOrder, int64_t low,
+LeastPeak::LeastPeak(const Problem &problem, int64_t low,
                      const std::vector<NodeId> &known, size_t stateLimit)
     : problem(problem), model(Problem(problem.graph, Rules::Format)),
-      fixedOrder(fixedOrder), stateLimit(stateLimit) {
-  Simulation simulation = simulate(problem, known, true);
+      stateLimit(stateLimit) {
   result.steps = known;
-  result.cost = simulation.cost;
-  high = simulation.peak;
+  high = simulate(problem, known, true).peak;
   this->low = std::min(alignTo(std::max<int64_t>(low, 0), model.granule), high);
 }
 
@@ -63,32 +57,20 @@ bool LeastPeak::take(std::vector<NodeId> steps, int64_t within) {
   plan.steps = steps;
   if (!verifySteps(problem.graph, plan).empty())
     return false;
-  Simulation found = simulate(problem, steps, true);
-  if (found.peak > within)
+  int64_t peak = simulate(problem, steps, true).peak;
+  if (peak > within)
     return false;
-  high = found.peak;
+  high = peak;
   result.steps = std::move(steps);
-  result.cost = found.cost;
   return true;
 }
 
-/// Searches for steps within the load. Optimal: some were found and stored.
-ExactResult::Kind LeastPeak::ask(int64_t load, int32_t width,
-                                 Deadline &deadline) {
-  if (!fixedOrder) {
-    LoadResult found = searchWithin(model, load, deadline, stateLimit, width);
-    if (found.kind == LoadResult::NoPlan)
-      return ExactResult::Infeasible;
-    if (found.kind == LoadResult::Found && take(std::move(found.steps), load))
-      return ExactResult::Optimal;
-  }
-  if (deadline.passed() || width > 0)
-    return ExactResult::GaveUp;
-  // Several copies of one storage at a time need the model of StateSearch.h.
-  ExactResult found =
-      searchStates(model, load, fixedOrder, false, deadline, stateLimit);
-  if (found.kind == ExactResult::Optimal && !take(std::move(found.steps), load))
-    return ExactResult::GaveUp;
+/// Searches for steps within the load. Found: some were found and stored.
+LoadResult::Kind LeastPeak::ask(int64_t load, int32_t width,
+                                Deadline &deadline) {
+  LoadResult found = searchWithin(model, load, deadline, stateLimit, width);
+  if (found.kind == LoadResult::Found && !take(std::move(found.steps), load))
+    return LoadResult::GaveUp;
   return found.kind;
 }
 
@@ -102,19 +84,19 @@ void LeastPeak::bisect(int32_t width, Deadline &limit, int share) {
       middle += (high - open) / 2 / model.granule * model.granule;
     first = false;
     Deadline part = limit.part(limit.unitsLeft() / share);
-    ExactResult::Kind kind = ask(middle, width, part);
+    LoadResult::Kind kind = ask(middle, width, part);
     limit.spend(part.spent());
-    if (kind == ExactResult::Optimal)
+    if (kind == LoadResult::Found)
       continue;
     open = middle + model.granule;
-    if (kind == ExactResult::Infeasible)
+    if (kind == LoadResult::NoPlan)
       low = open;
   }
 }
 
-ExactResult LeastPeak::run(Deadline &deadline) {
+LeastLoad LeastPeak::run(Deadline &deadline) {
   // Narrow beams find small plans, so that less remains to be proved.
-  if (!fixedOrder && deadline.hasWorkLimit())
+  if (deadline.hasWorkLimit())
     for (int32_t width : {8, 64}) {
       Deadline part = deadline.part(deadline.unitsLeft() / 4);
       bisect(width, part, 6);
@@ -122,38 +104,15 @@ ExactResult LeastPeak::run(Deadline &deadline) {
     }
   first = true;
   bisect(0, deadline, 3);
-  low = std::min(low, high);
-  result.leastPeak = std::max<int64_t>(low, 1);
-  if (low >= high) {
-    result.kind = ExactResult::Optimal;
-    result.leastPeak = high;
-  }
+  result.proven = low >= high;
+  result.bound = std::max<int64_t>(std::min(low, high), 1);
   return std::move(result);
 }
 
 } // namespace
 
-ExactResult ckopt::planner::exactSearch(const Problem &problem, int64_t budget,
-                                        bool fixedOrder, Deadline &deadline,
-                                        size_t stateLimit) {
-  ExactModel model(Problem(problem.graph, Rules::Format));
-  ExactResult result =
-      searchStates(model, budget, fixedOrder, true, deadline, stateLimit);
-  if (result.kind != ExactResult::Optimal)
-    return result;
-  Simulation simulation = simulate(problem, result.steps, true);
-  result.cost = simulation.cost;
-  result.leastPeak = simulation.peak;
-  // A defect; never claim a load that does not hold.
-  if (simulation.peak > budget)
-    return {};
-  return result;
-}
-
-ExactResult ckopt::planner::exactLeastPeak(const Problem &problem,
-                                           bool fixedOrder, int64_t low,
-                                           const std::vector<NodeId> &known,
-                                           Deadline &deadline,
-                                           size_t stateLimit) {
-  return LeastPeak(problem, fixedOrder, low, known, stateLimit).run(deadline);
+LeastLoad ckopt::planner::leastLoad(const Problem &problem, int64_t low,
+                                    const std::vector<NodeId> &known,
+                                    Deadline &deadline, size_t stateLimit) {
+  return LeastPeak(problem, low, known, stateLimit).run(deadline);
 }

@@ -227,24 +227,3 @@ std::string planner::printPareto(const Graph &graph, const ParetoCurve &curve) {
   stream << '\n';
   return text;
 }
-
-TradeoffCurve planner::tradeoffCurve(const Graph &graph,
-                                     const ParetoCurve &curve) {
-  TradeoffCurve result;
-  result.title = graph.name.empty() ? "graph" : graph.name;
-  result.subtitle =
-      std::to_string(graph.nodes.size()) + " nodes, cost against budget" +
-      (graph.costModel.empty() ? std::string() : ", costs: " + graph.costModel);
-  if (!curve.scope.empty())
-    result.subtitle +=
-        ", plans restricted to " + llvm::join(curve.scope.names(), ", ");
-  result.provenMinimum = curve.provenMinimum;
-  result.plans = curve.scope.words();
-  double base = curve.baseCost > 0 ? curve.baseCost : 1;
-  for (const ParetoPoint &point : curve.points) {
-    result.points.push_back(
-        {point.budget, point.cost / base - 1, point.lowerBound / base - 1,
-         std::max(point.lowerBound, point.orderLowerBound) / base - 1});
-  }
-  return result;
-}

@@ -12,7 +12,7 @@ using namespace ckopt::planner;
 using llvm::StringRef;
 
 void planner::addSearchFlags(FlagTable &table, Options &o, unsigned planning,
-                             unsigned packing, bool onlySeed) {
+                             unsigned packing) {
   // A user who sets a limit wants the best plan within it.
   auto limit = [&o](Flag::Store store) -> Flag::Store {
     return [&o, store](StringRef text) -> llvm::Error {
@@ -57,10 +57,6 @@ void planner::addSearchFlags(FlagTable &table, Options &o, unsigned planning,
       [&](StringRef name) {
         return flag::number<int>(name, o.threads, 1, 256);
       });
-  if (!onlySeed)
-    return;
-  table.addOldName("seed", "search-seed", planning | packing);
-  table.addOldName("threads", "search-threads", planning | packing);
 }
 
 llvm::Error planner::checkSearch(const Options &options) {

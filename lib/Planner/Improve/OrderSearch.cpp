@@ -66,13 +66,12 @@ bool OrderSearch::searchAll() {
   Deadline part = deadline.part(int64_t(
       orderTuning.proofWork * std::min(1.0, effort) *
       std::min(1.0, orderTuning.provedNodes / std::max(1, problem.numNodes))));
-  ExactResult found = exactLeastPeak(Problem(once), /*fixedOrder=*/false,
-                                     problem.persistentBytes, best.order, part,
-                                     orderTuning.proofStates);
+  LeastLoad found = leastLoad(Problem(once), problem.persistentBytes,
+                              best.order, part, orderTuning.proofStates);
   deadline.spend(part.spent());
   if (isValidOrder(problem, found.steps))
     take(std::move(found.steps));
-  return found.kind == ExactResult::Optimal && best.peak == found.leastPeak;
+  return found.proven && best.peak == found.bound;
 }
 
 void OrderSearch::anneal() {

@@ -53,9 +53,8 @@ int64_t GraphPlanner::lowest(const Options &options) {
 
 /// Searches for the least load of small graphs, with proof.
 void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
-  if (problem.numNodes > (options.fixedOrder ? tuning.provenLeastNodesInOrder
-                                             : tuning.provenLeastNodes) ||
-      leastSteps[options.fixedOrder])
+  if (options.fixedOrder || problem.numNodes > tuning.provenLeastNodes ||
+      leastSteps)
     return;
   double share = problem.numNodes <= tuning.provenLeastEnds
                      ? 1
@@ -72,15 +71,14 @@ void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
                                 std::max(problem.numNodes, tuning.leastNodes));
   Deadline part =
       deadline.part(units, search.small() ? 1 : tuning.provenLeastTime);
-  ExactResult found =
-      exactLeastPeak(problem, options.fixedOrder, lowest(options),
-                     starts.at(archive(options).mode).leastLoad().steps, part,
-                     search.small() ? tuning.provenLeastStatesSmall
-                                    : tuning.provenLeastStates);
+  LeastLoad found =
+      leastLoad(problem, lowest(options),
+                starts.at(archive(options).mode).leastLoad().steps, part,
+                search.small() ? tuning.provenLeastStatesSmall
+                               : tuning.provenLeastStates);
   deadline.spend(part.spent());
-  int64_t &bound = least[options.fixedOrder];
-  bound = std::max(bound, found.leastPeak);
-  leastSteps[options.fixedOrder] = std::move(found.steps);
+  least[0] = std::max(least[0], found.bound);
+  leastSteps = std::move(found.steps);
 }
 
 /// Returns whether it is proven that nothing fits the budget.
@@ -203,9 +201,8 @@ int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
   if (isLimited(options)) // otherwise its steps are always the same
     least.raiseLowest(lowest(options));
   Archive &store = archive(options);
-  const auto &steps = leastSteps[options.fixedOrder];
-  if (steps && options.strategy == "auto") {
-    least.archive.report(*steps, 0, "exact");
+  if (leastSteps && !options.fixedOrder && options.strategy == "auto") {
+    least.archive.report(*leastSteps, 0, "least-load");
     const Candidate &smallest = least.archive.leastLoad();
     least.archive.realize(smallest, 1);
   }
@@ -264,7 +261,7 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   }
   if (bySearch[0] || bySearch[1])
     plan.proof = Proof::Search;
-  if (bySearch[1] && !search.small())
+  if (bySearch[1])
     addCases(plan, budget);
   if (plan.lowerBound > plan.cost)
     plan.lowerBound = plan.cost; // sums in another order round differently

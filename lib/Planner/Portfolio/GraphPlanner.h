@@ -83,7 +83,7 @@ private:
   int64_t least[2];
   bool bounded = false; ///< `least` is final
   /// Steps of the smallest load of all, once it is proven.
-  std::optional<std::vector<NodeId>> leastSteps[2];
+  std::optional<std::vector<NodeId>> leastSteps;
   std::map<Mode, Archive> starts; ///< orders without recomputation only
   std::map<Mode, Archive> archives;
   std::unique_ptr<StartlessGraph> startless; ///< null until it is needed

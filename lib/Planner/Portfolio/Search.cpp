@@ -237,11 +237,9 @@ void Search::run(Archive &store, const Options &options, int64_t load,
       runNamed(*options.more);
     return;
   }
-  if (small())
-    runTier(Tier::Exact, store, options, load, deadline);
   if (std::find(store.constructed.begin(), store.constructed.end(), load) ==
       store.constructed.end()) {
-    if (!small() && tight(options, deadline))
+    if (tight(options, deadline))
       sketch(store, options, load, deadline);
     // Most of the limits are for improving, which irregular graphs need most;
     // large graphs gain more from construction.
@@ -256,7 +254,7 @@ void Search::run(Archive &store, const Options &options, int64_t load,
                                                : tuning.constructTime);
     runTier(Tier::Construct, store, options, load, part);
     deadline.spend(part.spent());
-    if (!small() && !isQuick(options.effort)) {
+    if (!isQuick(options.effort)) {
       part = deadline.part(deadline.unitsLeft() / tuning.exactWorkDivisor,
                            tuning.exactTime);
       runTier(Tier::Exact, store, options, load, part);

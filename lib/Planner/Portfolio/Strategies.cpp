@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 #include "Portfolio/Strategies.h"
 #include "Construct/Construct.h"
-#include "Exact/ExactSearch.h"
 #include "ExactOrder/ExactOrder.h"
 #include "Improve/Improve.h"
 #include "ckopt/Planner/Solve.h"
@@ -26,7 +25,6 @@ void runNone(StrategyContext &context) {
 const std::vector<Strategy> &ckopt::planner::strategies() {
   static const std::vector<Strategy> table = {
       {"none", runNone, Tier::Construct},
-      {"exact", runExact, Tier::Exact},
       {"exact-order", runExactOrder, Tier::Exact},
       {"dtr", runEviction, Tier::Construct},
       {"segments", runSegments, Tier::Construct},

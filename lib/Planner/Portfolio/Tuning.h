@@ -18,8 +18,8 @@
 namespace ckopt::planner {
 
 struct SearchTuning {
-  // -- Sizes of graphs, in nodes. Up to this size, the exact search comes first
-  // and runs to its end.
+  // -- Sizes of graphs, in nodes. Up to this size, the search for the least
+  // load runs to its end.
   int32_t smallNodes = 12;
   /// Above this size, construction gains more than improvement, so it gets a
   /// larger share.
@@ -32,9 +32,8 @@ struct SearchTuning {
   double hurriedSecondsEachNode = 2e-5;
   /// Beyond, fewer of the cheaper plans are tried for packing.
   int32_t fewTrialsNodes = 4000;
-  /// Up to this size the least load is searched for with proof; with a fixed
-  /// order, where each state has to be stored, up to the second number.
-  int32_t provenLeastNodes = 384, provenLeastNodesInOrder = 24;
+  /// Up to this size the least load is searched for with proof.
+  int32_t provenLeastNodes = 384;
   /// For larger graphs, proofs rarely end at the smallest budget.
   int32_t provenAtLeastNodes = 100;
 

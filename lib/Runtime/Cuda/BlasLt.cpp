@@ -100,16 +100,8 @@ int typeOf(DType dtype) {
 int computeOf(const PrimitiveDesc &desc) {
   if (desc.dtype == DType::F64)
     return kLtComputeF64;
-  switch (desc.precision) {
-  case ProductPrecision::TF32:
-    return kLtComputeFastTF32;
-  case ProductPrecision::BF16:
-    return kLtComputeFastBF16;
-  case ProductPrecision::F16:
-    return kLtComputeFastF16;
-  default:
-    return kLtComputeF32;
-  }
+  return desc.precision == ProductPrecision::TF32 ? kLtComputeFastTF32
+                                                  : kLtComputeF32;
 }
 
 class LtKernel final : public LibraryKernel {

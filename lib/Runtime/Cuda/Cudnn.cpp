@@ -442,10 +442,6 @@ bool Cudnn::open(std::string &error) {
 
 std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc) {
   const ConvDesc &c = desc.conv;
-  if (desc.precision == ProductPrecision::BF16 ||
-      desc.precision == ProductPrecision::F16)
-    return "cuDNN does not round operands of f32 to " +
-           std::string(productPrecisionName(desc.precision));
   for (int64_t d = 0; d < c.rank; ++d)
     if (c.padsLo[d] != c.padsHi[d])
       return "cuDNN has no padding that differs at both ends";

@@ -101,7 +101,16 @@ public:
 
   llvm::Expected<runtime::ProductPrecision>
   productPrecision(llvm::StringRef name) const override {
-    return parsePrecision(name, runtime::ProductPrecision::TF32);
+    using runtime::ProductPrecision;
+    auto precision = parsePrecision(name, ProductPrecision::TF32);
+    if (!precision || *precision == ProductPrecision::F32 || name == "tf32")
+      return precision;
+    if (name == "high" || name == "medium") // no class is coarser than it says
+      return ProductPrecision::TF32;
+    return usageError("--matmul-precision=" + name +
+                      ": products of f32 tensors are by f32 or tf32 on a GPU; "
+                      "--precision=" +
+                      name + " stores tensors in " + name);
   }
 
   llvm::Expected<CodegenOptions>
@@ -265,10 +274,6 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
                         "' is none of auto, none, all");
     return llvm::Error::success();
   };
-  auto contractions = [&own](llvm::StringRef text) -> llvm::Error {
-    own.contractions = text.str();
-    return ContractionVariant::parse(text).takeError();
-  };
   auto emulation = [&own](llvm::StringRef text) -> llvm::Error {
     if (text.empty())
       return usageError("--cuda-emulation needs a file name");
@@ -299,10 +304,6 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
        "columns are divided for (default 108 for --sm=80, 132 for 90); other "
        "numbers, other bits",
        multiprocessors},
-      {"cuda-contractions", "LIST",
-       "for measurements: tile=64|128|192|256, slice=8|16|32|64, "
-       "stages=1|2|3|4, parts=N in the place of what shapes decide",
-       contractions},
       {"device-rates", "NAME|FILE|NAME,FILE",
        "cuda: plan by the rates of a100 (default for --sm=80), h100 (for 90), "
        "h200, l4, or of a file that bench --calibrate wrote; rates that it "
@@ -370,7 +371,6 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   kernels.libraryWorkspace =
       (*own)->libraries == CudaLibraries::None ? 0 : (*own)->workspace;
   kernels.ownBesideLibraries = (*own)->libraries == CudaLibraries::Auto;
-  kernels.contractions = (*own)->contractions;
   const char *device = usualDevice((*own)->sm);
   auto rates = settleCudaRates((*own)->rates, device);
   if (!rates)

@@ -25,30 +25,30 @@ using namespace ckopt;
 namespace {
 
 /// Rates of one device. Products are those of tiles of 128 x 128 and full waves
-/// of blocks, by what operands of f32 are rounded to (f32, tf32, bf16 or f16),
-/// and of halves in memory; `tiles` is what blocks load from the L2 cache
+/// of blocks, by what operands of f32 are rounded to (f32, tf32), and of halves
+/// in memory; `tiles` is what blocks load from the L2 cache
 /// together. Attention likewise, without passes over scores.
 struct GpuRates {
   llvm::StringLiteral name;
   double bandwidth, cacheBandwidth, cacheBytes, vector, multiprocessors;
-  double matmul[3], halves, tiles;
-  double attention[3], attentionHalves;
+  double matmul[2], halves, tiles;
+  double attention[2], attentionHalves;
 };
 
 constexpr double kMiB = 1 << 20;
 
 /// To set after a change of the kernels of products: `matmul`, `halves` and
-/// `tiles` alone. tools/gpu-check/report.py prints what times show.
+/// `tiles` alone. `bench --calibrate` says what times show.
 constexpr GpuRates kHopper = {.name = "h200",
                               .bandwidth = 4.25e12,
                               .cacheBandwidth = 7e12,
                               .cacheBytes = 56 * kMiB,
                               .vector = 16.5e12,
                               .multiprocessors = 132,
-                              .matmul = {46e12, 107e12, 115e12},
+                              .matmul = {46e12, 107e12},
                               .halves = 212e12,
                               .tiles = 5.5e12,
-                              .attention = {13e12, 28e12, 44e12},
+                              .attention = {13e12, 28e12},
                               .attentionHalves = 61e12};
 
 constexpr GpuRates hopperWith(llvm::StringLiteral name, double bandwidth) {
@@ -64,10 +64,10 @@ constexpr GpuRates kGpus[] = {{.name = "a100",
                                .cacheBytes = 40 * kMiB,
                                .vector = 6e12,
                                .multiprocessors = 108,
-                               .matmul = {14.5e12, 105e12, 105e12},
+                               .matmul = {14.5e12, 105e12},
                                .halves = 210e12,
                                .tiles = 4e12,
-                               .attention = {4.7e12, 9.5e12, 16e12},
+                               .attention = {4.7e12, 9.5e12},
                                .attentionHalves = 21e12},
                               hopperWith("h100", 2.97e12),
                               kHopper,
@@ -77,10 +77,10 @@ constexpr GpuRates kGpus[] = {{.name = "a100",
                                .cacheBytes = 48 * kMiB,
                                .vector = 7e12,
                                .multiprocessors = 58,
-                               .matmul = {15.5e12, 31e12, 31e12},
+                               .matmul = {15.5e12, 31e12},
                                .halves = 62e12,
                                .tiles = 1e12,
-                               .attention = {5.5e12, 11e12, 18e12},
+                               .attention = {5.5e12, 11e12},
                                .attentionHalves = 24e12}};
 
 } // namespace
@@ -101,9 +101,7 @@ static const GpuRates *findGpu(llvm::StringRef name) {
 
 static MachineRates ratesAt(const GpuRates &gpu,
                             runtime::ProductPrecision precision) {
-  size_t column = precision == runtime::ProductPrecision::F32    ? 0
-                  : precision == runtime::ProductPrecision::TF32 ? 1
-                                                                 : 2;
+  size_t column = precision == runtime::ProductPrecision::F32 ? 0 : 1;
   MachineRates rates;
   rates.bandwidth = gpu.bandwidth;
   rates.matmul = gpu.matmul[column];

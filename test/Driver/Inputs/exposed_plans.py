@@ -26,11 +26,6 @@ assert chosen["plan"]["budget_bytes"] == blocking["plan"]["budget_bytes"]
 assert chosen["plan"]["seconds"] < 0.99 * blocking["plan"]["seconds"], (
     chosen["plan"]["seconds"], blocking["plan"]["seconds"])
 
-# A cluster's links are its own; kernels are the same, and so is what seconds mean.
-cluster = chosen["cluster"]
-assert near(cluster["kernel_seconds"], chosen["plan"]["kernel_seconds"])
-assert near(cluster["seconds"], cluster["kernel_seconds"] + cluster["exposed_seconds"])
-
 # What is told before the pass `overlap` is what it tells.
 for function in json.load(open(sys.argv[4]))["functions"]:
     check(function)

@@ -67,23 +67,23 @@ train = ["train", *common, "--data=d.npz"]
 # What is read, what is written, and the command without what is written.
 cases = [
     ("--data", "-o=d.npz", ["grad", *common, "--data=d.npz"]),
-    ("--data", "--html=link.npz", train),
+    ("--data", "--log=link.npz", train),
     ("--data", "--report=hard.npz", train),
     ("--data", "--plan-out=./d.npz", train),
-    ("--data", "--html=d.npz", ["train", *common, "--data=d.np?"]),
-    ("--data", "--html=fold/labels.npy", ["train", *common, "--data=fold"]),
+    ("--data", "--log=d.npz", ["train", *common, "--data=d.np?"]),
+    ("--data", "--log=fold/labels.npy", ["train", *common, "--data=fold"]),
     ("--images", "--log=images/cat/1.png", ["train", *common, "--images=images"]),
-    ("--validation", "--html=v.npz", [*train, "--validation=v.npz"]),
-    ("--weights", "--html=w.safetensors", [*train, "--weights=w.safetensors"]),
+    ("--validation", "--log=v.npz", [*train, "--validation=v.npz"]),
+    ("--weights", "--log=w.safetensors", [*train, "--weights=w.safetensors"]),
     ("--weights", "--checkpoint=w.safetensors", [*train, "--weights=w.safetensors"]),
     ("--resume", "-o=w.safetensors", [*train, "--resume=w.safetensors"]),
-    ("--resume", "--html=c.st.shards/save1-rank0of2.safetensors", [*train, "--resume=c.st"]),
+    ("--resume", "--log=c.st.shards/save1-rank0of2.safetensors", [*train, "--resume=c.st"]),
     ("--cost-model", "--plan-out=pr.json", ["plan", *common, "--cost-model=profile=pr.json"]),
     ("--lr-schedule", "--log=rates.txt", [*train, "--lr-schedule=file:rates.txt"]),
     ("--plan", "--plan-report=p.json", ["plan", *common, "--plan=p.json"]),
     ("--plan-hint", "--plan-report=p.json", ["plan", *common, "--plan-hint=p.json"]),
-    ("--library-table", "--tune=t.json", ["bench", *common, "--library-table=t.json"]),
-    ("the model's weights", "--html=e.data",
+    ("--library-table", "--profile-out=t.json", ["bench", *common, "--library-table=t.json"]),
+    ("the model's weights", "--log=e.data",
      ["train", "e.onnx", "--data=d.npz", "--inputs=x", "--loss=mse"]),
 ]
 before = contents()
@@ -98,7 +98,7 @@ for flag, written, command in cases:
         sys.exit(f"{command} {written}: files are others now")
 
 # What is beside data in their folder is none.
-run = subprocess.run(["ckopt", "train", *common, "--data=fold", "--html=fold/page.html"],
+run = subprocess.run(["ckopt", "train", *common, "--data=fold", "--log=fold/page.html"],
                      capture_output=True, text=True, check=False)
 if "would replace" in run.stderr:
     sys.exit(run.stderr)

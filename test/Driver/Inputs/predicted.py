@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """predicted.py MODELS MEASURED NETWORK BATCH: what ckopt plan predicts for the
 kernels of a step on an H200 is near what they take there. MEASURED has the
-milliseconds by network, precision and kind of kernel (kinds.json of
-tools/gpu-check/report.py); kinds that take less than a fiftieth of the step
+milliseconds by network, precision and kind of kernel; kinds that take less than a fiftieth of the step
 count in the sum alone, which has a bound of its own. Kinds whose kernels have
 changed since are named, and not compared. Devices come in the order of their
 rates."""
@@ -16,8 +15,15 @@ import sys
 import tempfile
 
 models, measured, network, batch = sys.argv[1:]
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools" / "gpu-check"))
-from predictions import kind_of
+
+
+def kind_of(symbol, what):
+    """What a kernel is, as its symbol says it (k_KIND_NUMBER)."""
+    if what.startswith("attention"):
+        return "attention"
+    name = symbol.split("_")[1] if symbol.startswith("k_") else "other"
+    return {"library": "products", "cast": "elementwise", "reduction": "reductions", "row": "rows", "joined": "updates"}.get(name, name)
+
 
 KIND, STEP, LEAST = 0.30, 0.20, 0.02
 

@@ -9,7 +9,7 @@ set -euo pipefail
 model=$1 out=$2
 shift 2
 # mixed-..., half-...: activations in bf16 or f16 as well, the latter's loss scaled.
-for kind in f32-none tf32-none bf16-none f16-none tf32-all bf16-all mixed-none mixed-all mixed-auto half-none half-all; do
+for kind in f32-none tf32-none tf32-all mixed-none mixed-all mixed-auto half-none half-all; do
   flag=--matmul-precision=${kind%-*}
   [ "${kind%-*}" != mixed ] || flag=--precision=bf16
   [ "${kind%-*}" != half ] || flag=--precision=f16

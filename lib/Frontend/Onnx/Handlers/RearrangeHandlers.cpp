@@ -1,11 +1,10 @@
-//===- RearrangeHandlers.cpp - blocks to channels and back, Det -----------===//
+//===- RearrangeHandlers.cpp - blocks to channels and back ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // DepthToSpace and its relatives are transposes between reshapes. Col2Im is
 // the gradient of a convolution whose weight picks one point of the window for
-// each channel. MaxUnpool is a scatter. A determinant is expanded by minors,
-// each of which is computed once.
+// each channel. MaxUnpool is a scatter.
 //
 //===----------------------------------------------------------------------===//
 #include "Window.h"
@@ -234,58 +233,10 @@ static LogicalResult maxUnpool(NodeImporter &n) {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Det
-//===----------------------------------------------------------------------===//
-
-static LogicalResult determinant(NodeImporter &n) {
-  Value x = n.in(0);
-  if (!x)
-    return failure();
-  int64_t rank = n.rank(x);
-  if (rank < 2 || n.shape(x)[rank - 1] != n.shape(x)[rank - 2]) {
-    n.error() << "needs square matrices, got " << x.getType();
-    return failure();
-  }
-  int64_t size = n.shape(x)[rank - 1];
-  if (size < 1 || size > 8) {
-    n.unsupported() << "a determinant of order " << size
-                    << "; ckopt expands orders 1 to 8";
-    return failure();
-  }
-  Shape batch(n.shape(x).drop_back(2));
-  auto entry = [&](int64_t row, int64_t column) {
-    return n.reshape(
-        n.sliceAxis(n.sliceAxis(x, rank - 2, row, 1), rank - 1, column, 1),
-        batch);
-  };
-  // minors[s] is the determinant of the last rows and the set s of as many
-  // columns.
-  std::vector<Value> minors(size_t(1) << size);
-  for (size_t columns = 1; columns < minors.size(); ++columns) {
-    int64_t row = size - llvm::popcount(columns);
-    bool minus = false;
-    for (int64_t c = 0; c < size; ++c) {
-      if (!(columns >> c & 1))
-        continue;
-      Value rest = minors[columns & ~(size_t(1) << c)];
-      Value term = entry(row, c);
-      if (rest)
-        term = n.mul(term, rest);
-      Value &sum = minors[columns];
-      sum = !sum ? term : minus ? n.sub(sum, term) : n.add(sum, term);
-      minus = !minus;
-    }
-  }
-  n.set(0, minors.back());
-  return success();
-}
-
 llvm::ArrayRef<HandlerEntry> onnx_frontend::rearrangeHandlers() {
   static const HandlerEntry entries[] = {
       {"Col2Im", 18, col2im},
       {"DepthToSpace", 1, depthToSpace},
-      {"Det", 11, determinant},
       {"MaxUnpool", 9, maxUnpool},
       {"SpaceToDepth", 1, spaceToDepth},
   };

@@ -1,10 +1,9 @@
-//===- RoiHandlers.cpp - RoiAlign, MaxRoiPool -----------------------------===//
+//===- RoiHandlers.cpp - RoiAlign -----------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RoiAlign reads a grid of points in each bin of each region; the number of
-// points must be known at import time. MaxRoiPool takes maxima over rows, then
-// columns, where entries outside of a bin are masked.
+// points must be known at import time.
 //
 //===----------------------------------------------------------------------===//
 #include "Sampling.h"
@@ -173,62 +172,8 @@ static LogicalResult roiAlign(NodeImporter &n) {
   return success(RoiAlign(n).run());
 }
 
-/// Returns which of `size` entries each of `bins` bins of a region covers:
-/// [regions, bins, size].
-static Value binMask(NodeImporter &n, Value start, Value end, int64_t bins,
-                     int64_t size) {
-  if (!start || !end)
-    return {};
-  Type element = n.element(start);
-  Value one = n.scalar(1, start);
-  Value length = n.broadcast<MaximumOp>({n.add(n.sub(end, start), one), one});
-  Value bin = n.div(length, n.scalar(double(bins), start));
-  Value i = n.iota({bins, 1}, element, 0);
-  Value first = n.add(n.make<FloorOp>({n.mul(i, bin)}), start);
-  Value last = n.add(n.make<CeilOp>({n.mul(n.add(i, one), bin)}), start);
-  Value at = n.iota({size}, element, 0);
-  return n.broadcast<AndOp>(
-      {n.compare(P::GE, at, first), n.compare(P::LT, at, last)});
-}
-
-static LogicalResult maxRoiPool(NodeImporter &n) {
-  Value x = n.in(0), rois = n.in(1);
-  if (!x || !rois)
-    return failure();
-  Shape bins = n.attrInts("pooled_shape");
-  if (n.rank(x) != 4 || n.rank(rois) != 2 || n.shape(rois)[1] != 5 ||
-      bins.size() != 2 || bins[0] < 1 || bins[1] < 1) {
-    n.error() << "needs an input of rank 4, regions [N, 5] and a pooled_shape "
-                 "of two entries";
-    return failure();
-  }
-  double scale = n.attrFloat("spatial_scale", 1);
-  int64_t regions = n.shape(rois)[0], channels = n.shape(x)[1];
-  int64_t height = n.shape(x)[2], width = n.shape(x)[3];
-  auto edge = [&](int64_t i) { // rounded, halves up
-    Value at = n.mul(column(n, rois, i, 3), n.scalar(scale, rois));
-    return n.make<FloorOp>({n.add(at, n.scalar(0.5, rois))});
-  };
-  Value rows = binMask(n, edge(2), edge(4), bins[0], height);
-  Value columns = binMask(n, edge(1), edge(3), bins[1], width);
-  Value sampleOf =
-      n.cast(n.reshape(column(n, rois, 0, 1), {regions}), n.b.getI64Type());
-  Value image = n.make<GatherOp>({x, sampleOf}, {n.named("axis", int64_t(0))});
-  Value none = n.scalar(-INFINITY, x);
-  Value y =
-      n.select(n.reshape(columns, {regions, 1, 1, bins[1], width}),
-               n.reshape(image, {regions, channels, height, 1, width}), none);
-  y = n.reduce(ReduceKind::Max, y, {4}, false);
-  y = n.select(n.reshape(rows, {regions, 1, bins[0], height, 1}),
-               n.reshape(y, {regions, channels, 1, height, bins[1]}), none);
-  y = n.reduce(ReduceKind::Max, y, {3}, false);
-  n.set(0, n.select(n.compare(P::EQ, y, none), n.scalar(0, x), y));
-  return success();
-}
-
 llvm::ArrayRef<HandlerEntry> onnx_frontend::roiHandlers() {
   static const HandlerEntry entries[] = {
-      {"MaxRoiPool", 1, maxRoiPool},
       {"RoiAlign", 10, roiAlign},
       {"RoiAlign", 16, roiAlign},
   };
