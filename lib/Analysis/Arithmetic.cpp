@@ -19,7 +19,6 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
 
@@ -51,32 +50,61 @@ static int64_t groupsOf(Operation *op) {
 /// back: (N - 1) / N of the bytes pass each link in each of two rounds, whose
 /// messages each take their latency. Gathering rows, and summing for rows, is
 /// one such round; a broadcast sends all bytes from one link.
-static double meetingSeconds(Operation *op, RankGroup group, double flops,
+static double meetingSeconds(CollectiveOpInterface op, double flops,
                              const MachineRates &rates) {
-  if (group.size < 2 || isa<OwnRowsOp>(op))
+  RankGroup group = op.getGroup();
+  if (group.size < 2 || !op.getRounds())
     return 0;
   double bytes = 0, others = double(group.size - 1);
-  ValueRange whole = op->getOperands();
-  if (isa<AllGatherOp>(op))
-    whole = op->getResults();
-  for (Value tensor : whole) {
+  for (Value tensor : op.getWholeTensors()) {
     auto type = cast<RankedTensorType>(tensor.getType());
     bytes += double(type.getNumElements()) *
              double(type.getElementTypeBitWidth()) / 8;
   }
-  double rounds = isa<AllReduceOp>(op) ? 2 : 1;
-  double share = isa<BroadcastOp>(op) ? 1 : double(group.size);
+  double rounds = double(op.getRounds());
+  double share = op.sendsShares() ? double(group.size) : 1;
   return rounds * others *
              (rates.linkLatency + bytes / share / rates.linkBandwidth) +
          flops / rates.vector;
 }
 
-/// Returns such an op's group.
-static std::optional<RankGroup> groupOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, std::optional<RankGroup>>(op)
-      .Case<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp>(
-          [](auto concrete) { return concrete.getGroup(); })
-      .Default(std::nullopt);
+/// Returns the seconds of attention or of its gradient, `flops` being those of
+/// its products at the rates of f32. What happens to a score between them is
+/// about as much as an exp.
+static double attentionSeconds(ContractionOpInterface op, double flops,
+                               bool half, const MachineRates &rates) {
+  auto columns = [&](unsigned operand) {
+    return cast<RankedTensorType>(op->getOperand(operand).getType())
+        .getShape()
+        .back();
+  };
+  bool isGradient = isa<AttentionGradOp>(op);
+  double products = half ? flops / rates.halves : flops;
+  products *= half ? rates.attentionHalves : rates.attention;
+  products *= isGradient ? rates.attentionGradient : 1;
+  int64_t terms =
+      isGradient ? 3 * columns(0) + 2 * columns(2) : columns(0) + columns(2);
+  return products /
+             (rates.matmul * sizeEfficiency(op.getSmallestDimension(), rates)) +
+         (randomSite(op) ? kScorePasses + kScoreDropout : kScorePasses) *
+             flops / (2 * double(terms) * rates.vector);
+}
+
+static double contractionSeconds(ContractionOpInterface op, double flops,
+                                 bool half, const MachineRates &rates) {
+  double efficiency = sizeEfficiency(op.getSmallestDimension(), rates);
+  switch (op.getContractionKind()) {
+  case ContractionKind::Product:
+    return (half ? flops / rates.halves : flops) / (rates.matmul * efficiency);
+  case ContractionKind::Attention:
+    return attentionSeconds(op, flops, half, rates);
+  case ContractionKind::Convolution:
+    if (half)
+      flops /= rates.convHalves;
+    return flops /
+           (groupsOf(op) > 1 ? rates.depthwiseConv : rates.conv * efficiency);
+  }
+  llvm_unreachable("all kinds are handled");
 }
 
 /// Returns the seconds of one of ckopt's own ops, on all threads.
@@ -84,50 +112,18 @@ static double kernelOpSeconds(KernelOpInterface kernel,
                               const MachineRates &rates) {
   Operation *op = kernel;
   double flops = kernel.getFlops();
-  if (kernel.getKernelKind() != KernelKind::Library)
-    return flops / rates.vector;
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
   // What splits a collective knows what its two calls take, and says it there.
-  if (isa<RankOp, CollectiveStartOp, CollectiveWaitOp>(op))
+  if (collective && !collective.getRounds())
     return 0;
+  auto contraction = dyn_cast<ContractionOpInterface>(op);
+  if (!collective && !contraction)
+    return flops / rates.vector;
   Type element = getElementTypeOrSelf(op->getOperand(0));
   bool half = element.isBF16() || element.isF16();
-  bool conv = isa<ConvOp, ConvInputGradOp, ConvWeightGradOp>(op);
-  double unscaled = flops;
-  if (half)
-    flops /= conv ? rates.convHalves : rates.halves;
-  if (std::optional<RankGroup> group = groupOf(op))
-    return meetingSeconds(op, *group, flops, rates);
-  int64_t smallest = std::numeric_limits<int64_t>::max();
-  if (isa<MatMulOp, MatMulAddOp>(op)) {
-    for (Value operand : op->getOperands())
-      for (int64_t size :
-           cast<RankedTensorType>(operand.getType()).getShape().take_back(2))
-        smallest = std::min(smallest, size);
-    return flops / (rates.matmul * sizeEfficiency(smallest, rates));
-  }
-  if (isa<AttentionOp, AttentionGradOp>(op)) {
-    // Products of heads; what happens to a score between them is about as much
-    // as an exp.
-    auto columns = [&](unsigned operand) {
-      return cast<RankedTensorType>(op->getOperand(operand).getType())
-          .getShape()
-          .back();
-    };
-    int64_t terms = isa<AttentionOp>(op) ? columns(0) + columns(2)
-                                         : 3 * columns(0) + 2 * columns(2);
-    double products = flops * (half ? rates.attentionHalves : rates.attention) *
-                      (isa<AttentionGradOp>(op) ? rates.attentionGradient : 1);
-    return products / (rates.matmul * sizeEfficiency(columns(0), rates)) +
-           (randomSite(op) ? kScorePasses + kScoreDropout : kScorePasses) *
-               unscaled / (2 * double(terms) * rates.vector);
-  }
-  int64_t groups = groupsOf(op);
-  for (Value operand : op->getOperands())
-    smallest = std::min(
-        smallest, cast<RankedTensorType>(operand.getType()).getDimSize(1));
-  if (groups > 1)
-    return flops / rates.depthwiseConv;
-  return flops / (rates.conv * sizeEfficiency(smallest, rates));
+  if (contraction)
+    return contractionSeconds(contraction, flops, half, rates);
+  return meetingSeconds(collective, half ? flops / rates.halves : flops, rates);
 }
 
 /// Returns how many simple operations an op of this name takes for one element.

@@ -60,7 +60,7 @@ std::optional<double> CostModel::ofInterface(Operation *op) const {
 
 /// Tells whether an op reads no more of its first operand than it gives.
 static bool takesPart(Operation *op, Value read) {
-  return isa<GatherOp, GatherElementsOp, SliceOp>(op) &&
+  return op->hasTrait<traits::ReadsPart>() &&
          llvm::count(op->getOperands(), read) == 1 && op->getOperand(0) == read;
 }
 

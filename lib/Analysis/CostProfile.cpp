@@ -229,22 +229,14 @@ static std::optional<double> ofCollective(Operation *op,
   if (!callee || callee.isDeclaration())
     return std::nullopt;
   Operation *inner = &callee.front().front();
-  auto measured = [&](auto collective, ValueRange whole) {
-    double bytes = 0;
-    for (Value tensor : whole)
-      bytes += double(getByteSize(cast<RankedTensorType>(tensor.getType())));
-    return profile.collective(inner->getName().stripDialect(),
-                              collective.getGroup().size, bytes);
-  };
-  if (auto sum = dyn_cast<AllReduceOp>(inner))
-    return measured(sum, sum.getOutputs());
-  if (auto gather = dyn_cast<AllGatherOp>(inner))
-    return measured(gather, gather.getOutputs());
-  if (auto scatter = dyn_cast<ReduceScatterOp>(inner))
-    return measured(scatter, scatter.getInputs());
-  if (auto broadcast = dyn_cast<BroadcastOp>(inner))
-    return measured(broadcast, broadcast.getOutputs());
-  return std::nullopt;
+  auto collective = dyn_cast<CollectiveOpInterface>(inner);
+  if (!collective || !collective.getRounds())
+    return std::nullopt;
+  double bytes = 0;
+  for (Value tensor : collective.getWholeTensors())
+    bytes += double(getByteSize(cast<RankedTensorType>(tensor.getType())));
+  return profile.collective(collective.getCollective(),
+                            collective.getGroup().size, bytes);
 }
 
 std::optional<double> CostProfile::lookup(Operation *op) const {

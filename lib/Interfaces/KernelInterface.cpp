@@ -71,6 +71,24 @@ LayoutRole ckopt::detail::layoutRoleOfKind(KernelKind kind) {
   llvm_unreachable("all kinds are handled");
 }
 
+StorageClass ckopt::detail::storageOfKind(KernelKind kind) {
+  switch (kind) {
+  case KernelKind::Constant:
+    return StorageClass::Neutral;
+  case KernelKind::View:
+  case KernelKind::Elementwise:
+  case KernelKind::Indexed:
+  case KernelKind::RowWise:
+    return StorageClass::Follows;
+  case KernelKind::Reduction:
+  case KernelKind::Structured:
+  case KernelKind::Library:
+  case KernelKind::Update:
+    return StorageClass::Full;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
 SmallVector<std::pair<unsigned, unsigned>>
 ckopt::detail::defaultReusePairs(Operation *op) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;

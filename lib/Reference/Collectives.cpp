@@ -11,7 +11,6 @@
 #include "Collectives.h"
 
 #include "Models.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -21,11 +20,6 @@ namespace {
 /// The operands of an op on all ranks.
 using Parts = ArrayRef<SmallVector<const Tensor *>>;
 } // namespace
-
-bool reference::isOfRanks(Operation *op) {
-  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp,
-             RankOp, CollectiveStartOp>(op);
-}
 
 static LogicalResult checkWorld(Operation *op, int64_t ranks, size_t here) {
   if (size_t(ranks) == here)
@@ -90,14 +84,6 @@ forEachResult(Operation *op, RankGroup group, Parts parts, World &results,
   return success();
 }
 
-static RankGroup groupOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, RankGroup>(op)
-      .Case<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp,
-            CollectiveStartOp>(
-          [](auto concrete) { return concrete.getGroup(); })
-      .Default([](Operation *) { return RankGroup(); });
-}
-
 LogicalResult reference::runTogether(Operation *op, Parts parts, World &results,
                                      const Options &options) {
   auto typeOf = [&](unsigned i) {
@@ -110,15 +96,9 @@ LogicalResult reference::runTogether(Operation *op, Parts parts, World &results,
       results.push_back({Tensor::splat(typeOf(0), double(rank))});
     return success();
   }
-  StringRef kind = op->getName().stripDialect();
-  int64_t root = 0;
-  if (auto start = dyn_cast<CollectiveStartOp>(op)) {
-    kind = start.getCollective();
-    root = start.getRoot();
-  } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-    root = broadcast.getRoot();
-  }
-  RankGroup group = groupOf(op);
+  auto collective = cast<CollectiveOpInterface>(op);
+  StringRef kind = collective.getCollective();
+  RankGroup group = collective.getGroup();
   return forEachResult(
       op, group, parts, results,
       [&](size_t rank, int64_t place, unsigned i) -> Tensor {
@@ -133,7 +113,9 @@ LogicalResult reference::runTogether(Operation *op, Parts parts, World &results,
           return joinRows(members, typeOf(i));
         if (kind == "own_rows")
           return rowsOf(*parts[rank][i], typeOf(i), group, place);
-        return *members[size_t(root)];
+        if (kind == "broadcast")
+          return *members[size_t(collective.getRoot())];
+        return *parts[rank][i]; // what was started is there already
       });
 }
 

@@ -13,10 +13,8 @@ namespace ckopt::reference {
 /// The tensors of each rank.
 using World = llvm::SmallVector<llvm::SmallVector<Tensor>>;
 
-/// Returns whether ranks meet in the op, or it knows its rank.
-bool isOfRanks(mlir::Operation *op);
-
-/// Runs such an op on all ranks at once; `operands` has those of each rank.
+/// Runs an op with CollectiveOpInterface on all ranks at once; `operands` has
+/// those of each rank.
 llvm::LogicalResult
 runTogether(mlir::Operation *op,
             llvm::ArrayRef<llvm::SmallVector<const Tensor *>> operands,

@@ -86,9 +86,7 @@ struct ReferenceFold : DialectFoldInterface {
                                  SmallVectorImpl<OpFoldResult> &results) {
     auto kernel = dyn_cast<KernelOpInterface>(op);
     if (!kernel || kernel.getKernelKind() != KernelKind::Elementwise ||
-        op->getNumResults() != 1 ||
-        // These depend on indices.
-        isa<BatchNormInferenceOp, TriluOp, DropoutOp>(op))
+        op->getNumResults() != 1 || op->hasTrait<traits::ReadsPlace>())
       return failure();
     SmallVector<Tensor> inputs;
     for (Attribute operand : operands) {

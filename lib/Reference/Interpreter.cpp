@@ -185,8 +185,9 @@ static FunctionOpInterface findSharedCallee(Operation *op) {
       SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(op, symbol);
   bool shares = callee && callee
                               ->walk([](Operation *op) {
-                                return isOfRanks(op) ? WalkResult::interrupt()
-                                                     : WalkResult::advance();
+                                return isa<CollectiveOpInterface>(op)
+                                           ? WalkResult::interrupt()
+                                           : WalkResult::advance();
                               })
                               .wasInterrupted();
   return shares ? callee : FunctionOpInterface();
@@ -202,7 +203,7 @@ static LogicalResult runOnRanks(Operation *op,
                                 ArrayRef<SmallVector<const Tensor *>> operands,
                                 World &results,
                                 const Environment &environment) {
-  if (isOfRanks(op))
+  if (isa<CollectiveOpInterface>(op))
     return runTogether(op, operands, results, environment.options);
   if (FunctionOpInterface callee = findSharedCallee(op)) {
     World args(operands.size());

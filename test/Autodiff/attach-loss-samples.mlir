@@ -75,3 +75,13 @@ func.func @forward(%x: tensor<4x3xf32> {ckopt.name = "x", ckopt.role = "input"})
   %y = ckopt.transpose %x {permutation = array<i64: 1, 0>} : (tensor<4x3xf32>) -> tensor<3x4xf32>
   return %y : tensor<3x4xf32>
 }
+
+// -----
+
+// An op that does not say what a place along its result's axes reads.
+func.func @forward(%x: tensor<4x8xf32> {ckopt.name = "x", ckopt.role = "input"}, %w: tensor<8x8xf32> {ckopt.name = "w", ckopt.role = "parameter"})
+    -> (tensor<4x8xf32> {ckopt.name = "y"}) {
+  // expected-error @+1 {{ckopt.matmul_add has no rule that says whether it keeps samples apart (SampleAxisOpInterface), and the loss reads 'y'}}
+  %y = ckopt.matmul_add %x, %w, %x : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}

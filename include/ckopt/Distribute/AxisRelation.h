@@ -6,7 +6,7 @@
 #ifndef CKOPT_DISTRIBUTE_AXISRELATION_H
 #define CKOPT_DISTRIBUTE_AXISRELATION_H
 
-#include "mlir/IR/Operation.h"
+#include "ckopt/Interfaces/StructureInterface.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace ckopt::autodiff {
@@ -18,25 +18,10 @@ inline int64_t rankOf(mlir::Value value) {
   return int64_t(shapeOf(value).size());
 }
 
-/// What the elements at one place along a result's axis read of an operand.
-struct AxisRelation {
-  enum class Kind {
-    Follows, ///< those at the same place along the operand's `axis`
-    Whole,   ///< the operand, which does not run along the axis
-    Other,   ///< other places, or not known
-  };
-  Kind kind = Kind::Other;
-  int64_t axis = -1;
-
-  static AxisRelation follows(int64_t axis) { return {Kind::Follows, axis}; }
-  static AxisRelation whole() { return {Kind::Whole, -1}; }
-  static AxisRelation other() { return {}; }
-  bool follows() const { return kind == Kind::Follows; }
-};
-
-/// Returns how an axis of the op's result 0 runs along an operand. Of batch
-/// norms, the statistics are left out of account. Reshapes are not known here:
-/// what they do to an axis depends on what lies along it.
+/// Returns how an axis of the op's result 0 runs along an operand; other() of
+/// an op that does not say so. Of batch norms, the statistics are left out of
+/// account. Reshapes are not known here: what they do to an axis depends on
+/// what lies along it.
 AxisRelation relateAxis(mlir::Operation *op, unsigned operand, int64_t axis);
 
 /// Returns whether the result has the axis of result 0.

@@ -36,6 +36,16 @@ enum class LayoutRole {
   Convolution, ///< channels-last activations, row-major weights
 };
 
+/// How the first result of an op is stored with mixed precision. Whatever is
+/// stored, ops compute in f32.
+enum class StorageClass {
+  Neutral, ///< says nothing to what is made of it: kind Constant
+  Follows, ///< in halves if an operand of its size is, and none is Full: kinds
+           ///< View, Elementwise, Indexed, RowWise
+  Full,    ///< f32: sums, state, what has digits that count; kinds Reduction,
+           ///< Structured, Update, and Library but for contractions
+};
+
 namespace detail {
 /// Returns the floating-point operations of an op: the elements of its largest
 /// result times the operations that one element takes.
@@ -47,6 +57,7 @@ bool isFusibleKind(KernelKind kind);
 /// a constant first one; indexed ops those that they do not read lane by lane.
 bool defaultNeedsStoredOperand(mlir::Operation *op, unsigned index);
 LayoutRole layoutRoleOfKind(KernelKind kind);
+StorageClass storageOfKind(KernelKind kind);
 /// Returns whether a product reads or writes a matrix of these strides in
 /// place: at most two batch dimensions, and rows or columns without gaps.
 bool suitsProduct(mlir::ArrayRef<int64_t> strides);

@@ -77,6 +77,24 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
       }],
       "::llvm::SmallVector<std::pair<unsigned, unsigned>>", "getUpdatePairs",
       (ins), "", /*defaultImplementation=*/"return {};">,
+    InterfaceMethod<[{
+        Mixed precision: what decides whether the first result may be stored in
+        a half (factors and results of contractions are, see
+        ContractionOpInterface). Default: as the kind says (StorageClass).
+      }],
+      "::ckopt::StorageClass", "getStorageClass", (ins), "",
+      /*defaultImplementation=*/[{
+        return ::ckopt::detail::storageOfKind($_op.getKernelKind());
+      }]>,
+    InterfaceMethod<"Whether result `index` stays f32 beside a first one in halves.",
+      "bool", "isStatistic", (ins "unsigned":$index), "",
+      /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<[{
+        Of kind RowWise: whether the op itself stores what it computes from f32
+        in halves, and from halves in f32.
+      }],
+      "bool", "storesAnyWidth", (ins), "",
+      /*defaultImplementation=*/"return false;">,
   ];
 }
 

@@ -239,50 +239,42 @@ static LogicalResult describeAttentionGrad(AttentionGradOp op,
                  succeeded(headStrides(op.getValueGrad(), desc.vGrad)));
 }
 
-/// Describes an op in which ranks meet; false: it is none.
-static bool describeRanks(Operation *op, runtime::PrimitiveDesc &desc) {
-  auto describe = [&](auto concrete, PrimitiveKind kind) {
-    RankGroup group = concrete.getGroup();
-    desc.kind = kind;
-    desc.allReduce.ranks = group.size;
-    desc.allReduce.groups = group.groups;
-    desc.allReduce.stride = group.stride;
-    bool gathers = kind == PrimitiveKind::AllGather;
-    bool hasRows = gathers || kind == PrimitiveKind::ReduceScatter ||
-                   kind == PrimitiveKind::OwnRows;
-    for (auto [input, output] :
-         llvm::zip(op->getOperands(), op->getResults())) { // a start has more
-      int64_t in = typeOf(input).getNumElements();
-      int64_t out = typeOf(output).getNumElements();
-      desc.allReduce.elements.push_back(gathers ? out : in);
-      if (hasRows)
-        desc.allReduce.shares.push_back(gathers ? in : out);
-    }
-    return true;
-  };
-  if (auto sum = dyn_cast<AllReduceOp>(op))
-    return describe(sum, PrimitiveKind::AllReduce);
-  if (auto gather = dyn_cast<AllGatherOp>(op))
-    return describe(gather, PrimitiveKind::AllGather);
-  if (auto sum = dyn_cast<ReduceScatterOp>(op))
-    return describe(sum, PrimitiveKind::ReduceScatter);
-  if (auto own = dyn_cast<OwnRowsOp>(op))
-    return describe(own, PrimitiveKind::OwnRows);
-  if (auto start = dyn_cast<CollectiveStartOp>(op)) {
-    desc.allReduce.started = true;
-    desc.allReduce.root = start.getRoot();
-    return describe(start,
-                    llvm::StringSwitch<PrimitiveKind>(start.getCollective())
-                        .Case("all_gather", PrimitiveKind::AllGather)
-                        .Case("reduce_scatter", PrimitiveKind::ReduceScatter)
-                        .Case("broadcast", PrimitiveKind::Broadcast)
-                        .Default(PrimitiveKind::AllReduce));
+/// Describes an op of several ranks.
+static LogicalResult describeRanks(CollectiveOpInterface op,
+                                   runtime::PrimitiveDesc &desc) {
+  auto kind =
+      llvm::StringSwitch<std::optional<PrimitiveKind>>(op.getCollective())
+          .Case("all_reduce", PrimitiveKind::AllReduce)
+          .Case("all_gather", PrimitiveKind::AllGather)
+          .Case("reduce_scatter", PrimitiveKind::ReduceScatter)
+          .Case("broadcast", PrimitiveKind::Broadcast)
+          .Case("own_rows", PrimitiveKind::OwnRows)
+          .Case("rank", PrimitiveKind::Rank)
+          .Case("collective_wait", PrimitiveKind::CollectiveWait)
+          .Default(std::nullopt);
+  if (!kind)
+    return op->emitError("is no collective that the runtime has");
+  RankGroup group = op.getGroup();
+  desc.kind = *kind;
+  desc.allReduce.ranks = group.size;
+  desc.allReduce.groups = group.groups;
+  desc.allReduce.stride = group.stride;
+  desc.allReduce.root = int64_t(op.getRoot());
+  desc.allReduce.started = isa<CollectiveStartOp>(op);
+  if (kind == PrimitiveKind::CollectiveWait)
+    return success();
+  bool gathers = kind == PrimitiveKind::AllGather;
+  bool hasRows = gathers || kind == PrimitiveKind::ReduceScatter ||
+                 kind == PrimitiveKind::OwnRows;
+  for (auto [input, output] :
+       llvm::zip(op->getOperands(), op->getResults())) { // a start has more
+    int64_t in = typeOf(input).getNumElements();
+    int64_t out = typeOf(output).getNumElements();
+    desc.allReduce.elements.push_back(gathers ? out : in);
+    if (hasRows)
+      desc.allReduce.shares.push_back(gathers ? in : out);
   }
-  auto broadcast = dyn_cast<BroadcastOp>(op);
-  if (!broadcast)
-    return false;
-  desc.allReduce.root = broadcast.getRoot();
-  return describe(broadcast, PrimitiveKind::Broadcast);
+  return success();
 }
 
 static LogicalResult
@@ -333,21 +325,9 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
     return success(succeeded(setArgs(llvm::to_vector(op->getOperands()))) &&
                    succeeded(describeAttentionGrad(attention, desc.attention)));
   }
-  if (auto rank = dyn_cast<RankOp>(op)) {
-    desc.kind = PrimitiveKind::Rank;
-    desc.allReduce.ranks = rank.getRanks();
-    return setArgs({});
-  }
-  if (auto wait = dyn_cast<CollectiveWaitOp>(op)) {
-    RankGroup group = wait.getGroup();
-    desc.kind = PrimitiveKind::CollectiveWait;
-    desc.allReduce.ranks = group.size;
-    desc.allReduce.groups = group.groups;
-    desc.allReduce.stride = group.stride;
-    return setArgs(llvm::to_vector(op->getOperands()));
-  }
-  if (describeRanks(op, desc))
-    return setArgs(llvm::to_vector(op->getOperands()));
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return success(succeeded(describeRanks(collective, desc)) &&
+                   succeeded(setArgs(llvm::to_vector(op->getOperands()))));
   return op->emitError("is not a library op");
 }
 
@@ -475,13 +455,15 @@ static bool leftToLibraries(func::FuncOp kernel,
 
 std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
+  Operation &op = kernel.front().front();
   if (options.target->traits.form == StageForm::Blocks &&
-      isa<AllReduceOp, AllGatherOp, ReduceScatterOp, OwnRowsOp, BroadcastOp,
-          RankOp, CollectiveStartOp, CollectiveWaitOp>(kernel.front().front()))
+      isa<CollectiveOpInterface>(op))
     return makeDeviceCollective(kernel, options);
   if (options.target->traits.ownContractions &&
       !leftToLibraries(kernel, options)) {
-    if (isa<AttentionOp, AttentionGradOp>(kernel.front().front()))
+    auto contraction = dyn_cast<ContractionOpInterface>(op);
+    if (contraction &&
+        contraction.getContractionKind() == ContractionKind::Attention)
       return makeDeviceAttention(kernel, options);
     return makeDeviceContraction(kernel, options);
   }

@@ -17,7 +17,6 @@
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -55,7 +54,7 @@ static bool keepsIntegers(Operation *op) {
 /// Whether the op's results are values of its first operand, or constants, at
 /// places that nothing here follows.
 static bool movesValues(Operation *op) {
-  return isa<ReshapeOp, TransposeOp, ExpandOp, PadOp>(op);
+  return isa<PadOp>(op) || op->hasTrait<traits::KeepsElements>();
 }
 
 /// The part of a slice's input that `part` of its result lies in.
@@ -245,12 +244,6 @@ void LimitCollector::limitIndices(OpOperand &indices, int64_t rows) {
 }
 
 void LimitCollector::visit(Operation *op) {
-  auto limitByTable = [&](auto op, Value table) {
-    auto type = cast<RankedTensorType>(table.getType());
-    for (OpOperand &operand : op->getOpOperands())
-      if (operand.get() == op.getIndices())
-        limitIndices(operand, type.getDimSize(op.getAxis()));
-  };
   if (auto classes = op->getAttrOfType<IntegerAttr>(kClassesAttr)) {
     auto ignored = op->getAttrOfType<IntegerAttr>(kIgnoreIndexAttr);
     limitLabels(op->getOpOperand(0), classes.getInt(),
@@ -258,17 +251,18 @@ void LimitCollector::visit(Operation *op) {
   }
   if (auto rows = op->getAttrOfType<IntegerAttr>(kRowsAttr))
     limitIndices(op->getOpOperand(0), rows.getInt());
-  TypeSwitch<Operation *>(op)
-      .Case([&](CrossEntropyOp loss) {
-        bool allCount = bool(loss->removeAttr(kAllCountAttr));
-        limitLabels(loss.getTargetsMutable(), loss.getNumClasses(),
-                    allCount ? std::nullopt
-                             : std::optional(int64_t(loss.getIgnoreIndex())));
-      })
-      .Case<GatherOp, GatherElementsOp>(
-          [&](auto gather) { limitByTable(gather, gather.getData()); })
-      .Case<ScatterAddOp, ScatterElementsOp>(
-          [&](auto scatter) { limitByTable(scatter, scatter.getInit()); });
+  if (auto loss = dyn_cast<CrossEntropyOp>(op)) {
+    bool allCount = bool(loss->removeAttr(kAllCountAttr));
+    limitLabels(loss.getTargetsMutable(), loss.getNumClasses(),
+                allCount ? std::nullopt
+                         : std::optional(int64_t(loss.getIgnoreIndex())));
+  }
+  if (auto rows = dyn_cast<IndexingOpInterface>(op)) {
+    auto table = cast<RankedTensorType>(rows.getTable().getType());
+    for (OpOperand &operand : op->getOpOperands())
+      if (operand.get() == rows.getIndices())
+        limitIndices(operand, table.getDimSize(unsigned(rows.getAxis())));
+  }
 }
 
 void LimitCollector::setLimits(const LimitMap &limits, StringRef name) {

@@ -64,6 +64,8 @@ static Sign signOf(Value value, unsigned depth) {
   if (!op || depth == kDepth)
     return Unknown;
   ++depth;
+  if (op->hasTrait<traits::KeepsElements>())
+    return signOf(op->getOperand(0), depth);
   return llvm::TypeSwitch<Operation *, Sign>(op)
       .Case<AddOp>([&](auto sum) {
         return signOfSum(sum.getLhs(), sum.getRhs(), depth);
@@ -80,11 +82,9 @@ static Sign signOf(Value value, unsigned depth) {
         double low = clip.getMin().convertToDouble();
         return low > 0 ? Positive : low == 0 ? NonNegative : Unknown;
       })
-      .Case<SqrtOp, ReshapeOp, ExpandOp, TransposeOp, PinOp>(
-          [&](Operation *same) {
-            Sign sign = signOf(same->getOperand(0), depth);
-            return isa<SqrtOp>(same) ? std::max(sign, NonNegative) : sign;
-          })
+      .Case<SqrtOp>([&](auto root) {
+        return std::max(signOf(root.getInput(), depth), NonNegative);
+      })
       .Case<CastOp>([&](auto cast) {
         bool narrow = getElementTypeOrSelf(cast.getType()).isF16();
         Sign sign = signOf(cast.getInput(), depth);
@@ -96,8 +96,6 @@ static Sign signOf(Value value, unsigned depth) {
                              .getNumElements() > 0;
         return keeps ? signOf(reduce.getInput(), depth) : Unknown;
       })
-      .Case<ExpOp, SigmoidOp, AbsOp, ReluOp, SoftplusOp, SoftmaxOp>(
-          [](Operation *) { return NonNegative; })
       .Case<SelectOp>([&](auto select) {
         return std::min(signOf(select.getOnTrue(), depth),
                         signOf(select.getOnFalse(), depth));
@@ -105,7 +103,9 @@ static Sign signOf(Value value, unsigned depth) {
       .Case<MomentsOp>([&](auto moments) {
         return value == moments.getVariance() ? NonNegative : Unknown;
       })
-      .Default([](Operation *) { return Unknown; });
+      .Default([](Operation *other) {
+        return other->hasTrait<traits::NonNegative>() ? NonNegative : Unknown;
+      });
 }
 
 bool autodiff::isPositive(Value value) { return signOf(value) == Positive; }
@@ -138,11 +138,8 @@ static bool mayHavePole(Value value, unsigned depth) {
             });
           })
           .Default([](Operation *) { return false; });
-  // These ops bring any number back to a bounded one, or mix too much to tell.
-  bool passes =
-      isa<AddOp, SubOp, MulOp, NegOp, AbsOp, DivOp, SqrtOp, LogOp, PowOp,
-          SelectOp, CastOp, ReshapeOp, ExpandOp, TransposeOp, ReduceOp>(op);
-  return own || (passes && llvm::any_of(op->getOperands(), [&](Value operand) {
+  return own || (op->hasTrait<traits::KeepsPoles>() &&
+                 llvm::any_of(op->getOperands(), [&](Value operand) {
                    return mayHavePole(operand, depth + 1);
                  }));
 }

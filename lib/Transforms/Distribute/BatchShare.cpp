@@ -17,6 +17,7 @@
 
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Distribute/Distribute.h"
 #include "mlir/IR/IRMapping.h"
@@ -106,7 +107,7 @@ Value Shares::linearOf(Operation *op) {
   auto share = [&](Value operand) { return linear(operand); };
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return reduced(reduce);
-  if (isa<AddOp, SubOp, NegOp, ReshapeOp, ExpandOp, TransposeOp, PinOp>(op) ||
+  if (op->hasTrait<traits::Linear>() || op->hasTrait<traits::KeepsElements>() ||
       (isa<CastOp>(op) && isReal(op->getResult(0))))
     return rebuilt(op, share);
   // Factors and divisors that no sample enters, or that are sums over ranks.
@@ -165,13 +166,13 @@ Value Shares::recomputed(Value value) {
   Operation *op = value.getDefiningOp();
   auto kernel = dyn_cast_or_null<KernelOpInterface>(op);
   bool isPointwise =
-      kernel && (isa<ReshapeOp, ExpandOp, PinOp>(op) ||
+      kernel && (op->hasTrait<traits::KeepsElements>() ||
                  kernel.getKernelKind() == KernelKind::Elementwise);
   bool readsSamples = op && llvm::any_of(op->getOperands(), [&](Value operand) {
                         return axes.of(operand).isPart();
                       });
   if (!isPointwise || !axes.of(value).isMixed() || readsSamples ||
-      isa<RandomOp, DropoutOp, RankOp>(op)) {
+      randomSite(op)) {
     if (op && axes.of(value).isMixed() &&
         (!inTheWay || op->isBeforeInBlock(inTheWay)))
       inTheWay = op;

@@ -43,7 +43,10 @@ LogicalResult autodiff::checkSamplesApart(Value value, StringRef name,
     return emitAt(op) << (isRandom
                               ? "draws random numbers of which it is not known "
                                 "whether each sample has its own"
-                              : "is not known to keep samples apart")
+                          : isa<SampleAxisOpInterface>(op)
+                              ? "is not known to keep samples apart"
+                              : "has no rule that says whether it keeps "
+                                "samples apart (SampleAxisOpInterface)")
                       << ", and the loss reads '" << name
                       << "', which is made of them: each of " << ranks
                       << " ranks has its part of the batch alone, and would "

@@ -29,16 +29,10 @@ Operation *ckopt::getCollective(KernelCallOp call) {
   if (!callee || callee.isDeclaration())
     return nullptr;
   Operation *op = &callee.front().front();
-  RankGroup group;
-  if (auto sum = dyn_cast<AllReduceOp>(op))
-    group = sum.getGroup();
-  else if (auto gather = dyn_cast<AllGatherOp>(op))
-    group = gather.getGroup();
-  else if (auto scatter = dyn_cast<ReduceScatterOp>(op))
-    group = scatter.getGroup();
-  else if (auto broadcast = dyn_cast<BroadcastOp>(op))
-    group = broadcast.getGroup();
-  return group.size > 1 ? op : nullptr;
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
+  return collective && collective.getRounds() && collective.getGroup().size > 1
+             ? op
+             : nullptr;
 }
 
 namespace {

@@ -15,7 +15,6 @@
 
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -114,15 +113,16 @@ std::optional<int64_t> RowSteps::along(Value value, int64_t axis,
     return ofSelect(select, axis, depth - 1);
   if (auto reshape = dyn_cast<ReshapeOp>(op))
     return ofReshape(reshape, axis, depth - 1);
-  if (isa<CastOp, ExpandOp, PinOp>(op))
+  if (isa<CastOp>(op) || op->hasTrait<traits::KeepsElements>())
     return ofOperand(op, 0, axis, depth - 1);
-  if (!isa<AddOp, SubOp, MulOp>(op))
+  bool isProduct = isa<MulOp>(op);
+  if (!isProduct && !isa<AddOp, SubOp>(op))
     return std::nullopt;
   auto left = ofOperand(op, 0, axis, depth - 1);
   auto right = ofOperand(op, 1, axis, depth - 1);
   if (!left || !right)
     return std::nullopt;
-  if (!isa<MulOp>(op))
+  if (!isProduct)
     return isa<AddOp>(op) ? *left + *right : *left - *right;
   APInt factor;
   for (unsigned i : {0u, 1u})
@@ -159,34 +159,18 @@ static bool isOwn(const SampleAxes &axes, Value updates, int64_t axis) {
 }
 
 SampleAxis autodiff::keptByRows(const SampleAxes &axes, Operation *op) {
-  auto part = [](bool isKept, int64_t axis) {
-    return isKept ? SampleAxis::part(axis) : SampleAxis::mixed();
-  };
-  auto numbers = [&](Value table, int64_t axis, Value given) {
-    return axes.of(given).isSame() && axes.of(table).isSame()
-               ? std::nullopt
-               : ownRows(axes, table, axis, given);
-  };
-  return llvm::TypeSwitch<Operation *, SampleAxis>(op)
-      .Case([&](GatherOp o) {
-        int64_t axis = int64_t(o.getAxis());
-        auto along = numbers(o.getData(), axis, o.getIndices());
-        return part(along.has_value(), axis + along.value_or(0));
-      })
-      .Case([&](GatherElementsOp o) {
-        int64_t axis = int64_t(o.getAxis());
-        auto along = numbers(o.getData(), axis, o.getIndices());
-        return part(along == axis, axis);
-      })
-      .Case([&](ScatterAddOp o) {
-        int64_t axis = int64_t(o.getAxis());
-        auto along = numbers(o.getInit(), axis, o.getIndices());
-        return part(along && isOwn(axes, o.getUpdates(), axis + *along), axis);
-      })
-      .Case([&](ScatterElementsOp o) {
-        int64_t axis = int64_t(o.getAxis());
-        auto along = numbers(o.getInit(), axis, o.getIndices());
-        return part(along == axis && isOwn(axes, o.getUpdates(), axis), axis);
-      })
-      .Default(SampleAxis::mixed());
+  auto rows = dyn_cast<IndexingOpInterface>(op);
+  if (!rows || (axes.of(rows.getIndices()).isSame() &&
+                axes.of(rows.getTable()).isSame()))
+    return SampleAxis::mixed();
+  const int64_t axis = int64_t(rows.getAxis());
+  auto along = ownRows(axes, rows.getTable(), axis, rows.getIndices());
+  if (!along || (rows.namesElements() && *along != axis))
+    return SampleAxis::mixed();
+  // Where the samples of what is read or written lie.
+  const int64_t place = rows.namesElements() ? axis : axis + *along;
+  if (Value updates = rows.getUpdates())
+    return isOwn(axes, updates, place) ? SampleAxis::part(axis)
+                                       : SampleAxis::mixed();
+  return SampleAxis::part(place);
 }

@@ -81,15 +81,6 @@ SmallVector<Value> layout::uniformValues(Operation *op) {
   return values;
 }
 
-std::array<Value, 3> layout::convValues(Operation *op) {
-  if (auto conv = dyn_cast<ConvOp>(op))
-    return {conv.getInput(), conv.getOutput(), conv.getWeight()};
-  if (auto conv = dyn_cast<ConvInputGradOp>(op))
-    return {conv.getGrad(), conv.getOutput(), conv.getWeight()};
-  auto conv = cast<ConvWeightGradOp>(op);
-  return {conv.getGrad(), conv.getInput(), conv.getOutput()};
-}
-
 LayoutAssigner::LayoutAssigner(func::FuncOp function) : function(function) {
   for (Operation &op : function.front().without_terminator())
     connect(&op);
@@ -103,7 +94,7 @@ LayoutAssigner::LayoutAssigner(func::FuncOp function) : function(function) {
 void LayoutAssigner::connect(Operation *op) {
   switch (roleOf(op)) {
   case LayoutRole::Convolution: {
-    auto values = convValues(op);
+    auto values = cast<ContractionOpInterface>(op).getConvolved();
     for (Value value : values)
       classes.insert(value);
     activations.append({values[0], values[1]});

@@ -76,7 +76,7 @@ void LayoutAssigner::rewrite(Operation *op) {
   LayoutRole role = roleOf(op);
   SmallVector<Value> values;
   if (role == LayoutRole::Convolution)
-    llvm::append_range(values, convValues(op));
+    llvm::append_range(values, cast<ContractionOpInterface>(op).getConvolved());
   else if (role == LayoutRole::Uniform)
     values = uniformValues(op);
   else if (role == LayoutRole::Pairs)

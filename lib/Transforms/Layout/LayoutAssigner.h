@@ -32,9 +32,6 @@ bool isUpdate(Operation *op);
 /// elements as its largest value with channels, or, where shapes differ by
 /// design (pooling, concat, pad, slice), those of the result's rank.
 llvm::SmallVector<Value> uniformValues(Operation *op);
-/// Returns the operands and results of a convolution: two activations, then the
-/// weight or its gradient.
-std::array<Value, 3> convValues(Operation *op);
 
 class LayoutAssigner {
 public:

@@ -182,7 +182,9 @@ void ckopt::remarkCopies(func::FuncOp function) {
   int64_t views = 0;
   bool hasConvolution = false;
   for (Operation &op : function.front()) {
-    hasConvolution |= isa<ConvOp, ConvInputGradOp, ConvWeightGradOp>(op);
+    auto kernel = dyn_cast<KernelOpInterface>(op);
+    hasConvolution |=
+        kernel && kernel.getLayoutRole() == LayoutRole::Convolution;
     if (isa<RelayoutOp>(op)) {
       relayouts.add(&op);
     } else if (auto transpose = dyn_cast<TransposeOp>(op)) {

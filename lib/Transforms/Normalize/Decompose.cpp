@@ -165,19 +165,14 @@ static void splitConcats(func::FuncOp function, unsigned most) {
 
 void Decomposer::run(func::FuncOp function) {
   replaceEmptyContractions(function);
-  SmallVector<Operation *> composites;
   function.walk([&](Operation *op) {
-    if (isa<BatchNormOp, BatchNormGradOp, BatchNormInferenceOp>(op))
-      composites.push_back(op);
-  });
-  for (Operation *op : composites) {
     if (auto norm = dyn_cast<BatchNormOp>(op))
       forward(norm);
     else if (auto grad = dyn_cast<BatchNormGradOp>(op))
       backward(grad);
-    else
-      inference(cast<BatchNormInferenceOp>(op));
-  }
+    else if (auto inferred = dyn_cast<BatchNormInferenceOp>(op))
+      inference(inferred);
+  });
 }
 
 void ckopt::decompose(func::FuncOp function, unsigned maxJoined,

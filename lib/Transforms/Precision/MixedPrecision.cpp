@@ -257,7 +257,7 @@ func::FuncOp MixedPrecisionRewriter::narrowedAttention(func::FuncOp kernel) {
     if (isAttended(operand))
       operand.get().setType(retyped(operand.get(), half));
   for (OpResult result : op.getResults())
-    if (!isa<AttentionOp>(op) || result.getResultNumber() == 0)
+    if (!cast<KernelOpInterface>(op).isStatistic(result.getResultNumber()))
       result.setType(retyped(result, half));
   settleType(variant);
   return known->second = variant;

@@ -10,13 +10,6 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Row ops whose kernels store any width (Ckopt_AnyWidth).
-static bool storesAnyWidth(Operation *op) {
-  return isa<SoftmaxOp, LogSoftmaxOp, SoftmaxGradOp, LogSoftmaxGradOp,
-             LayerNormOp, LayerNormGradOp, CrossEntropyOp, CrossEntropyGradOp>(
-      op);
-}
-
 SmallVector<func::FuncOp> codegen::findCallers(ModuleOp module) {
   SmallVector<func::FuncOp> functions;
   for (auto function : module.getOps<func::FuncOp>())
@@ -108,7 +101,7 @@ void codegen::narrowKernel(func::FuncOp kernel, const Narrowing &wanted,
       continue;
     if (Value stored = narrowOf.lookup(result))
       result = stored;
-    else if (storesAnyWidth(result.getDefiningOp()))
+    else if (result.getDefiningOp<KernelOpInterface>().storesAnyWidth())
       result.setType(retyped(result, half));
     else if (kernelKind(kernel) == "elementwise")
       result = castOf(result);

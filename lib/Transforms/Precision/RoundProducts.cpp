@@ -86,13 +86,14 @@ private:
 
 /// Returns whether the op is a product of f32 that the pass rewrites.
 static bool isRewritten(Operation *op) {
-  if (auto sum = dyn_cast<MatMulAddOp>(op);
-      sum &&
-      (sum.getAddend() == sum.getLhs() || sum.getAddend() == sum.getRhs()))
+  auto product = dyn_cast<ContractionOpInterface>(op);
+  if (!product || product.getContractionKind() == ContractionKind::Attention)
     return false;
-  return llvm::all_of(op->getOperands(), isF32) &&
-         isa<MatMulOp, MatMulAddOp, ConvOp, ConvInputGradOp, ConvWeightGradOp>(
-             op);
+  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+    bool isAlsoAdded = !product.isFactor(operand.getOperandNumber()) &&
+                       llvm::count(op->getOperands(), operand.get()) > 1;
+    return isF32(operand.get()) && !isAlsoAdded;
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,38 +10,12 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-//===----------------------------------------------------------------------===//
-// The lists
-//===----------------------------------------------------------------------===//
-
-/// Results that stay f32 whatever the operands are: losses, and logarithms of
-/// probabilities, whose differences count. (All ops are computed in f32; this
-/// is about what is stored.)
-static bool staysF32(Operation *op) {
-  switch (opKind(op)) {
-  case KernelKind::Reduction:
-  case KernelKind::Structured:
-  case KernelKind::Update:
-    return true;
-  default:
-    return isa<LogOp, LogSoftmaxOp, CrossEntropyOp, RandomOp>(op);
-  }
-}
-
-/// Results beside the first are statistics: mean and deviation of a row.
-static bool hasStatistics(Operation *op) { return isa<LayerNormOp>(op); }
-
-//===----------------------------------------------------------------------===//
-// Classes
-//===----------------------------------------------------------------------===//
-
 StringRef codegen::kernelKind(func::FuncOp kernel) {
   return kernel->getAttrOfType<StringAttr>(attrs::kKernel).getValue();
 }
 
 bool codegen::isOfRanks(func::FuncOp kernel) {
-  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp,
-             RankOp>(kernel.front().front());
+  return isa<CollectiveOpInterface>(kernel.front().front());
 }
 
 KernelKind codegen::opKind(Operation *op) {
@@ -51,28 +25,19 @@ KernelKind codegen::opKind(Operation *op) {
 bool codegen::isF32(Value value) { return getElementTypeOrSelf(value).isF32(); }
 
 bool codegen::isAddend(func::FuncOp kernel, unsigned argument) {
-  if (kernelKind(kernel) != "library")
-    return false;
-  Operation *op = &kernel.front().front();
-  return llvm::any_of(cast<KernelOpInterface>(op).getReusePairs(),
-                      [&](std::pair<unsigned, unsigned> pair) {
-                        return op->getOperand(pair.first) ==
-                               kernel.getArgument(argument);
+  auto product = dyn_cast<ContractionOpInterface>(kernel.front().front());
+  return product &&
+         product.getContractionKind() != ContractionKind::Attention &&
+         llvm::any_of(kernel.getArgument(argument).getUses(),
+                      [&](OpOperand &use) {
+                        return use.getOwner() == product &&
+                               !product.isFactor(use.getOperandNumber());
                       });
 }
 
 bool codegen::isAttended(OpOperand &operand) {
-  Operation *op = operand.getOwner();
-  Value value = operand.get();
-  auto reads = [&](auto attention) {
-    return value == attention.getQuery() || value == attention.getKey() ||
-           value == attention.getValue();
-  };
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    return reads(attention);
-  auto gradient = cast<AttentionGradOp>(op);
-  return reads(gradient) || value == gradient.getOutput() ||
-         value == gradient.getGrad();
+  auto attention = cast<ContractionOpInterface>(operand.getOwner());
+  return attention.isFactor(operand.getOperandNumber());
 }
 
 static bool isStepView(Operation *op) {
@@ -198,10 +163,14 @@ Storage StorageTypes::of(Value value) const {
 
 /// The class of an op's first result inside of a kernel's body.
 Storage StorageTypes::ofOp(Operation *op) const {
-  if (opKind(op) == KernelKind::Constant)
+  switch (cast<KernelOpInterface>(op).getStorageClass()) {
+  case StorageClass::Neutral:
     return Storage::Neutral;
-  if (staysF32(op))
+  case StorageClass::Full:
     return Storage::Full;
+  case StorageClass::Follows:
+    break;
+  }
   int64_t elements = elementsOf(op->getResult(0));
   bool moves = opKind(op) == KernelKind::Indexed && !isa<ExpandOp>(op);
   Storage result = Storage::Neutral;
@@ -226,11 +195,11 @@ void StorageTypes::classify(KernelCallOp call) {
     return;
   }
   if (attentions.contains(call)) {
-    for (Value result : call.getResults())
-      classes[result] = Storage::Low;
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (isa<AttentionOp>(kernel.front().front()))
-      classes[call.getResult(1)] = Storage::Full; // lse
+    auto op = cast<KernelOpInterface>(kernel.front().front());
+    for (OpResult result : call->getResults())
+      classes[result] = op.isStatistic(result.getResultNumber()) ? Storage::Full
+                                                                 : Storage::Low;
     return;
   }
   if (keeps(call))
@@ -243,9 +212,10 @@ void StorageTypes::classify(KernelCallOp call) {
     classes[argument] = of(operand);
   for (Operation &op : kernel.front().without_terminator())
     for (OpResult result : op.getResults())
-      classes[result] = result.getResultNumber() && hasStatistics(&op)
-                            ? Storage::Full
-                            : ofOp(&op);
+      classes[result] =
+          cast<KernelOpInterface>(op).isStatistic(result.getResultNumber())
+              ? Storage::Full
+              : ofOp(&op);
   for (auto [made, result] : llvm::zip_equal(
            kernel.front().getTerminator()->getOperands(), call.getResults())) {
     Storage own = classes.lookup_or(made, Storage::Full);
@@ -275,13 +245,15 @@ StorageTypes::StorageTypes(func::FuncOp function, const SymbolTable &symbols,
   Block &block = function.front();
   for (auto call : block.getOps<KernelCallOp>()) {
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (kernelKind(kernel) == "library" && call.getNumResults() == 1 &&
-        !isOfRanks(kernel) && llvm::all_of(call.getArgs(), isF32) &&
-        !this->keeps(call))
-      products.insert(call);
-    else if (isa<AttentionOp, AttentionGradOp>(kernel.front().front()) &&
-             isF32(call.getArgs().front()) && !this->keeps(call))
+    auto op = dyn_cast<ContractionOpInterface>(kernel.front().front());
+    if (!op || this->keeps(call))
+      continue;
+    if (op.getContractionKind() != ContractionKind::Attention) {
+      if (llvm::all_of(call.getArgs(), isF32))
+        products.insert(call);
+    } else if (isF32(call.getArgs().front())) {
       attentions.insert(call);
+    }
   }
   lookAhead(block);
   for (auto call : block.getOps<KernelCallOp>())

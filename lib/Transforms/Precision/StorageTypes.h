@@ -6,13 +6,14 @@
 // keeps in halves, as PyTorch's autocast does by lists of ops.
 //
 // Method: one sweep in program order gives each value a class. Results of
-// products and convolutions are Low. Other results follow their operands:
-// Low if one of these is Low and none is Full, where operands that are
-// broadcast (biases, statistics) and constants do not count. Sums, statistics,
-// losses and new state are Full, and so is all that comes from arguments
-// (parameters, data). Two exceptions, by who reads a value: a product's result
-// that only ends in a gradient of a parameter is Full, and a Full result that
-// none but products read, which need it narrow anyway, is Low.
+// products and convolutions are Low. Other ops say what theirs are
+// (KernelOpInterface): sums, statistics, losses and new state are Full, and so
+// is all that comes from arguments (parameters, data); others follow their
+// operands: Low if one of these is Low and none is Full, where operands that
+// are broadcast (biases, statistics) and constants do not count. Two
+// exceptions, by who reads a value: a product's result that only ends in a
+// gradient of a parameter is Full, and a Full result that none but products
+// read, which need it narrow anyway, is Low.
 //
 // Guarantee: a function of the program and the kept names alone. Complexity:
 // O(ops and operands).

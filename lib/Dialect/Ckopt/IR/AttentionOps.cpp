@@ -135,6 +135,12 @@ static double scoreFlops(Op op, double depths, double widths) {
 double AttentionOp::getFlops() { return scoreFlops(*this, 1, 1); }
 double AttentionGradOp::getFlops() { return scoreFlops(*this, 3, 2); }
 
+bool AttentionOp::isFactor(unsigned index) { return index < 3; }
+bool AttentionGradOp::isFactor(unsigned index) {
+  Value operand = getOperand(index);
+  return index < 3 || operand == getOutput() || operand == getGrad();
+}
+
 /// Heads are read and written in place where their rows have no gaps.
 static bool suitsHeads(ArrayRef<int64_t> strides) {
   return ckopt::detail::suitsProduct(strides) && strides.back() == 1;
@@ -147,9 +153,5 @@ bool AttentionOp::acceptsStrides(bool isResult, unsigned index,
 
 bool AttentionGradOp::acceptsStrides(bool isResult, unsigned index,
                                      ArrayRef<int64_t> strides) {
-  if (isResult || index < 3)
-    return suitsHeads(strides);
-  Value operand = getOperand(index);
-  return suitsHeads(strides) &&
-         (operand == getOutput() || operand == getGrad());
+  return suitsHeads(strides) && (isResult || isFactor(index));
 }

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "InferTypes.h"
 
 using namespace mlir;
 

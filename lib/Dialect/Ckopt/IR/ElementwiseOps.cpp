@@ -7,7 +7,7 @@
 // result's shape and a layout.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "InferTypes.h"
 #include "ckopt/Dialect/Ckopt/IR/Splat.h"
 
 using namespace mlir;
@@ -23,8 +23,7 @@ static Attribute commonLayout(ValueRange operands, ArrayRef<int64_t> shape) {
   return {};
 }
 
-/// Infers the result of elementwise ops: the broadcast shape of all operands.
-static LogicalResult inferBroadcast(std::optional<Location> loc,
+LogicalResult ckopt::inferBroadcast(std::optional<Location> loc,
                                     ValueRange operands, Type element,
                                     SmallVectorImpl<Type> &results) {
   SmallVector<int64_t> shape;
@@ -43,57 +42,7 @@ static LogicalResult inferBroadcast(std::optional<Location> loc,
   return success();
 }
 
-#define CKOPT_INFER_BROADCAST(OP)                                              \
-  LogicalResult OP::inferReturnTypes(                                          \
-      MLIRContext *, std::optional<Location> loc, ValueRange operands,         \
-      DictionaryAttr, OpaqueProperties, RegionRange,                           \
-      SmallVectorImpl<Type> &results) {                                        \
-    return inferBroadcast(loc, operands,                                       \
-                          getElementTypeOrSelf(operands.front()), results);    \
-  }
-
-CKOPT_INFER_BROADCAST(NegOp)
-CKOPT_INFER_BROADCAST(AbsOp)
-CKOPT_INFER_BROADCAST(SignOp)
-CKOPT_INFER_BROADCAST(ExpOp)
-CKOPT_INFER_BROADCAST(LogOp)
-CKOPT_INFER_BROADCAST(SqrtOp)
-CKOPT_INFER_BROADCAST(RsqrtOp)
-CKOPT_INFER_BROADCAST(ReciprocalOp)
-CKOPT_INFER_BROADCAST(TanhOp)
-CKOPT_INFER_BROADCAST(SigmoidOp)
-CKOPT_INFER_BROADCAST(ErfOp)
-CKOPT_INFER_BROADCAST(SinOp)
-CKOPT_INFER_BROADCAST(CosOp)
-CKOPT_INFER_BROADCAST(AtanOp)
-CKOPT_INFER_BROADCAST(FloorOp)
-CKOPT_INFER_BROADCAST(CeilOp)
-CKOPT_INFER_BROADCAST(RoundOp)
-CKOPT_INFER_BROADCAST(ReluOp)
-CKOPT_INFER_BROADCAST(SoftplusOp)
-CKOPT_INFER_BROADCAST(NotOp)
-CKOPT_INFER_BROADCAST(GeluOp)
-CKOPT_INFER_BROADCAST(ClipOp)
-CKOPT_INFER_BROADCAST(AddOp)
-CKOPT_INFER_BROADCAST(SubOp)
-CKOPT_INFER_BROADCAST(MulOp)
-CKOPT_INFER_BROADCAST(DivOp)
-CKOPT_INFER_BROADCAST(ModOp)
-CKOPT_INFER_BROADCAST(PowOp)
-CKOPT_INFER_BROADCAST(MaximumOp)
-CKOPT_INFER_BROADCAST(MinimumOp)
-CKOPT_INFER_BROADCAST(AndOp)
-CKOPT_INFER_BROADCAST(OrOp)
-CKOPT_INFER_BROADCAST(XorOp)
-CKOPT_INFER_BROADCAST(ShiftLeftOp)
-CKOPT_INFER_BROADCAST(ShiftRightOp)
-#undef CKOPT_INFER_BROADCAST
-
-LogicalResult TriluOp::inferReturnTypes(MLIRContext *,
-                                        std::optional<Location> loc,
-                                        ValueRange operands, DictionaryAttr,
-                                        OpaqueProperties, RegionRange,
-                                        SmallVectorImpl<Type> &results) {
+CKOPT_INFER(TriluOp) {
   auto type = cast<RankedTensorType>(operands.front().getType());
   if (type.getRank() < 2)
     return emitOptionalError(loc, "trilu needs a tensor of rank 2 or more");
@@ -101,28 +50,16 @@ LogicalResult TriluOp::inferReturnTypes(MLIRContext *,
   return success();
 }
 
-LogicalResult CompareOp::inferReturnTypes(MLIRContext *context,
-                                          std::optional<Location> loc,
-                                          ValueRange operands, DictionaryAttr,
-                                          OpaqueProperties, RegionRange,
-                                          SmallVectorImpl<Type> &results) {
+CKOPT_INFER(CompareOp) {
   return inferBroadcast(loc, operands, IntegerType::get(context, 1), results);
 }
 
-LogicalResult SelectOp::inferReturnTypes(MLIRContext *,
-                                         std::optional<Location> loc,
-                                         ValueRange operands, DictionaryAttr,
-                                         OpaqueProperties, RegionRange,
-                                         SmallVectorImpl<Type> &results) {
+CKOPT_INFER(SelectOp) {
   return inferBroadcast(loc, operands, getElementTypeOrSelf(operands[1]),
                         results);
 }
 
-LogicalResult DropoutOp::inferReturnTypes(MLIRContext *,
-                                          std::optional<Location>,
-                                          ValueRange operands, DictionaryAttr,
-                                          OpaqueProperties, RegionRange,
-                                          SmallVectorImpl<Type> &results) {
+CKOPT_INFER(DropoutOp) {
   results.push_back(operands.front().getType());
   return success();
 }

@@ -32,6 +32,12 @@ static inline llvm::LogicalResult checkAxis(std::optional<mlir::Location> loc,
                                  type.getRank());
 }
 
+/// Infers the result of elementwise ops: the broadcast shape of all operands.
+llvm::LogicalResult inferBroadcast(std::optional<mlir::Location> loc,
+                                   mlir::ValueRange operands,
+                                   mlir::Type element,
+                                   llvm::SmallVectorImpl<mlir::Type> &results);
+
 } // namespace ckopt
 
 #endif // CKOPT_LIB_DIALECT_CKOPT_IR_INFERTYPES_H

@@ -13,6 +13,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "ckopt/Interfaces/KernelInterface.td"
+include "ckopt/Interfaces/StructureInterface.td"
 
 def Ckopt_Dialect : Dialect {
   let name = "ckopt";
@@ -56,10 +57,11 @@ def Ckopt_BitTensor : StaticShapeTensorOf<[I64, I32, I16, I8, UI64, UI32, UI16, 
 def Ckopt_IndexTensor : StaticShapeTensorOf<[I64, I32]>;
 def Ckopt_NumTensor : StaticShapeTensorOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI64, UI32, UI16, UI8]>;
 
-// Every op: pure, with an answer to what kind of kernel it is part of.
+// Every op: pure, with an answer to what kind of kernel it is part of. Elementwise ones keep samples
+// apart if they do not say otherwise.
 class Ckopt_Op<string mnemonic, string kind, list<Trait> traits = []>
-    : Op<Ckopt_Dialect, mnemonic, traits # [
-        Pure, KernelOpInterface]> {
+    : Op<Ckopt_Dialect, mnemonic, traits # [Pure, KernelOpInterface]
+        # !if(!eq(kind, "Elementwise"), [SampleAxisOpInterface], []<Trait>)> {
   string baseDecl = [{
     ::ckopt::KernelKind getKernelKind() { return ::ckopt::KernelKind::}] # kind # [{; }
   }];
@@ -72,6 +74,9 @@ class Ckopt_Flops<int perElement> {
 }
 class Ckopt_Layout<string role> {
   string decl = "::ckopt::LayoutRole getLayoutRole() { return ::ckopt::LayoutRole::" # role # "; }\n";
+}
+class Ckopt_Storage<string storage> {
+  string decl = "::ckopt::StorageClass getStorageClass() { return ::ckopt::StorageClass::" # storage # "; }\n";
 }
 class Ckopt_AnyLayout {
   string decl = [{
@@ -88,7 +93,21 @@ class Ckopt_AnyWidth {
     static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
       return ::ckopt::detail::equalUpToWidth(l, r);
     }
+    bool storesAnyWidth() { return true; }
   }];
+}
+
+// Methods of SampleAxisOpInterface, of ops that work along `axis` alone, and of those with rules of
+// their own (lib/Dialect/Ckopt/IR/SampleAxes.cpp).
+class Ckopt_AlongAxis {
+  string decl = [{
+    ::ckopt::AxisRelation relateAxis(unsigned, int64_t axis) {
+      return ::ckopt::AxisRelation::apartFrom(int64_t(getAxis()), axis);
+    }
+  }];
+}
+class Ckopt_OwnRelation {
+  string decl = "::ckopt::AxisRelation relateAxis(unsigned operand, int64_t axis);\n";
 }
 
 // Result types that follow from operands and attributes; encodings (layouts)

@@ -8,20 +8,26 @@
 
 include "ckopt/Dialect/Ckopt/IR/CkoptBase.td"
 
-// An op in which `ranks` processes meet: with `groups` more than 1 the run has that many such groups,
-// and members are `stride` ranks apart (Base/Shards.h).
-class Ckopt_CollectiveOp<string mnemonic, string layout> : Ckopt_InferOp<mnemonic, "Library"> {
-  let hasVerifier = 1;
-  string groupDecl = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<layout>.decl # [{
-    double getFlops();
+class Ckopt_Group {
+  string decl = [{
     ::ckopt::RankGroup getGroup() {
       return {int64_t(getRanks()), int64_t(getStride()), int64_t(getGroups())};
     }
   }];
+}
+
+// An op in which `ranks` processes meet: with `groups` more than 1 the run has that many such groups,
+// and members are `stride` ranks apart (Base/Shards.h).
+class Ckopt_CollectiveOp<string mnemonic, int rounds> : Ckopt_InferOp<mnemonic, "Library", [CollectiveOpInterface]> {
+  let hasVerifier = 1;
+  string groupDecl = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Pairs">.decl # Ckopt_Group<>.decl # [{
+    double getFlops();
+    int64_t getRounds() { return }] # rounds # [{; }
+  }];
   let extraClassDeclaration = groupDecl;
 }
 
-def Ckopt_AllReduceOp : Ckopt_CollectiveOp<"all_reduce", "Pairs"> {
+def Ckopt_AllReduceOp : Ckopt_CollectiveOp<"all_reduce", 2> {
   let summary = "Sums of tensors over all ranks, added in the order of the ranks, on every rank";
   let description = [{
     Each of `ranks` processes runs the same program and comes to this op with tensors of its own.
@@ -41,7 +47,7 @@ def Ckopt_AllReduceOp : Ckopt_CollectiveOp<"all_reduce", "Pairs"> {
   }];
 }
 
-def Ckopt_AllGatherOp : Ckopt_CollectiveOp<"all_gather", "Pairs"> {
+def Ckopt_AllGatherOp : Ckopt_CollectiveOp<"all_gather", 1> {
   let summary = "Tensors of which each rank has some rows, whole on every rank";
   let description = [{
     Result i has `rows[i]` indices in dimension 0, of which rank r gives those from r * s on, with s
@@ -56,10 +62,11 @@ def Ckopt_AllGatherOp : Ckopt_CollectiveOp<"all_gather", "Pairs"> {
   let arguments = (ins Variadic<Ckopt_FloatTensor>:$inputs, DenseI64ArrayAttr:$rows, I64Attr:$ranks,
                        DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$stride);
   let results = (outs Variadic<Ckopt_FloatTensor>:$outputs);
+  let extraClassDeclaration = groupDecl # "::mlir::ValueRange getWholeTensors() { return getOutputs(); }";
   let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
 }
 
-def Ckopt_ReduceScatterOp : Ckopt_CollectiveOp<"reduce_scatter", "Pairs"> {
+def Ckopt_ReduceScatterOp : Ckopt_CollectiveOp<"reduce_scatter", 1> {
   let summary = "Each rank's rows of sums over all ranks, added in the order of the ranks";
   let description = [{
     Rank r gets the rows of the sums that `all_gather` takes from it; rows beyond the last are zero.
@@ -74,7 +81,7 @@ def Ckopt_ReduceScatterOp : Ckopt_CollectiveOp<"reduce_scatter", "Pairs"> {
   let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
 }
 
-def Ckopt_BroadcastOp : Ckopt_CollectiveOp<"broadcast", "Pairs"> {
+def Ckopt_BroadcastOp : Ckopt_CollectiveOp<"broadcast", 1> {
   let summary = "The tensors of one rank, on every rank";
   let description = [{
     Every result is the operand of the group's member `root`. The derivative is, on that rank, the
@@ -86,10 +93,11 @@ def Ckopt_BroadcastOp : Ckopt_CollectiveOp<"broadcast", "Pairs"> {
   let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = groupDecl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs();
+    bool sendsShares() { return false; }
   }];
 }
 
-def Ckopt_OwnRowsOp : Ckopt_CollectiveOp<"own_rows", "Pairs"> {
+def Ckopt_OwnRowsOp : Ckopt_CollectiveOp<"own_rows", 0> {
   let summary = "The rows of whole tensors that a rank keeps of them";
   let description = [{
     What `all_gather` puts together: rank r's result has its rows of the operand, which all ranks
@@ -102,15 +110,10 @@ def Ckopt_OwnRowsOp : Ckopt_CollectiveOp<"own_rows", "Pairs"> {
 }
 
 // What all ops between the start and the end of messages say of their group.
-class Ckopt_FlightOp<string mnemonic> : Ckopt_Op<mnemonic, "Library"> {
+class Ckopt_FlightOp<string mnemonic> : Ckopt_Op<mnemonic, "Library", [CollectiveOpInterface]> {
   let hasVerifier = 1;
   let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Pairs">.decl # [{
-    double getFlops() { return 0; }
-    ::ckopt::RankGroup getGroup() {
-      return {int64_t(getRanks()), int64_t(getStride()), int64_t(getGroups())};
-    }
-  }];
+  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Pairs">.decl # Ckopt_Group<>.decl # "double getFlops() { return 0; }";
 }
 
 def Ckopt_CollectiveStartOp : Ckopt_FlightOp<"collective_start"> {
@@ -143,7 +146,8 @@ def Ckopt_CollectiveWaitOp : Ckopt_FlightOp<"collective_wait"> {
   let results = (outs Variadic<Ckopt_FloatTensor>:$outputs);
 }
 
-def Ckopt_RankOp : Ckopt_Op<"rank", "Library"> {
+def Ckopt_RankOp : Ckopt_Op<"rank", "Library", [CollectiveOpInterface]> {
+  let extraClassDeclaration = baseDecl # "::ckopt::RankGroup getGroup() { return {int64_t(getRanks()), 1, 1}; }";
   let summary = "The number of the rank that runs the op, from 0 to `ranks` - 1";
   let arguments = (ins I64Attr:$ranks);
   let results = (outs 0DTensorOf<[I64]>:$output);

@@ -8,12 +8,22 @@
 
 include "ckopt/Dialect/Ckopt/IR/CkoptEnums.td"
 
-def Ckopt_MatMulOp : Ckopt_InferOp<"matmul", "Library", [SameOperandsElementType]> {
+// Methods of ContractionOpInterface.
+class Ckopt_Contraction<string kind> {
+  string decl = "::ckopt::ContractionKind getContractionKind() { return ::ckopt::ContractionKind::" # kind # "; }\n";
+}
+class Ckopt_Convolved<string first, string second, string weight> {
+  string decl = "::std::array<::mlir::Value, 3> getConvolved() { return {"
+      # first # "(), " # second # "(), " # weight # "()}; }\n";
+}
+
+def Ckopt_MatMulOp : Ckopt_InferOp<"matmul", "Library", [SampleAxisOpInterface, ContractionOpInterface, SameOperandsElementType]> {
   let summary = "Batched matrix product; leading dimensions broadcast; `transpose_*` swaps an operand's last two. Halves may have a result of f32";
   let arguments = (ins Ckopt_FloatTensor:$lhs, Ckopt_FloatTensor:$rhs, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # Ckopt_Layout<"Matrices">.decl # [{
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # Ckopt_Layout<"Matrices">.decl
+      # Ckopt_OwnRelation<>.decl # Ckopt_Contraction<"Product">.decl # [{
     double getFlops();
     bool acceptsStrides(bool, unsigned, ::llvm::ArrayRef<int64_t> strides) {
       return ::ckopt::detail::suitsProduct(strides);
@@ -22,7 +32,7 @@ def Ckopt_MatMulOp : Ckopt_InferOp<"matmul", "Library", [SameOperandsElementType
   let hasCanonicalizer = 1;
 }
 
-def Ckopt_MatMulAddOp : Ckopt_InferOp<"matmul_add", "Library"> {
+def Ckopt_MatMulAddOp : Ckopt_InferOp<"matmul_add", "Library", [ContractionOpInterface]> {
   let summary = "addend + lhs rhs, of two matrices; `transpose_*` swaps an operand's dimensions";
   let description = [{
     A sum that grows product by product, in the addend's bytes where a plan
@@ -31,21 +41,25 @@ def Ckopt_MatMulAddOp : Ckopt_InferOp<"matmul_add", "Library"> {
   let arguments = (ins Ckopt_FloatTensor:$lhs, Ckopt_FloatTensor:$rhs, Ckopt_FloatTensor:$addend, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$lhs `,` $rhs `,` $addend attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Contraction<"Product">.decl # [{
     double getFlops();
+    bool isFactor(unsigned index) { return index != 2; }
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() { return {{2, 0}}; }
   }];
 }
 
 // Attention and its gradient, for each head of each sample.
-class Ckopt_AttentionLike<string mnemonic> : Ckopt_InferOp<mnemonic, "Library", [AttrSizedOperandSegments]> {
+class Ckopt_AttentionLike<string mnemonic, list<Trait> traits = []>
+    : Ckopt_InferOp<mnemonic, "Library", traits # [ContractionOpInterface, AttrSizedOperandSegments]> {
   dag scoreOperands = (ins Ckopt_FloatTensor:$query, Ckopt_FloatTensor:$key, Ckopt_FloatTensor:$value,
       Optional<Ckopt_FloatTensor>:$bias, Optional<Ckopt_BoolTensor>:$mask,
       Optional<0DTensorOf<[I64]>>:$seed, Optional<0DTensorOf<[I64]>>:$step);
   dag scoreAttrs = (ins F64Attr:$scale, OptionalAttr<F64Attr>:$fill, OptionalAttr<I64Attr>:$causal,
       UnitAttr:$zero_empty_rows, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$site);
-  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Matrices">.decl # [{
+  string attentionDecl = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Matrices">.decl
+      # Ckopt_Contraction<"Attention">.decl # [{
     double getFlops();
+    bool isFactor(unsigned index);
     bool acceptsStrides(bool isResult, unsigned index, ::llvm::ArrayRef<int64_t> strides);
     std::optional<int64_t> getCausalOffset() {
       return getCausal() ? std::optional<int64_t>(int64_t(*getCausal())) : std::nullopt;
@@ -54,9 +68,14 @@ class Ckopt_AttentionLike<string mnemonic> : Ckopt_InferOp<mnemonic, "Library", 
       return getFill() ? getFill()->convertToDouble() : -std::numeric_limits<double>::infinity();
     }
   }];
+  let extraClassDeclaration = attentionDecl;
 }
 
-def Ckopt_AttentionOp : Ckopt_AttentionLike<"attention"> {
+def Ckopt_AttentionOp : Ckopt_AttentionLike<"attention", [SampleAxisOpInterface]> {
+  let extraClassDeclaration = attentionDecl # Ckopt_OwnRelation<>.decl # [{
+    bool hasAxisOfFirst(unsigned result, int64_t axis);
+    bool isStatistic(unsigned index) { return index == 1; }
+  }];
   let summary = "softmax(scale * query key^T + bias, where allowed) value, without the matrix of scores in memory";
   let description = [{
     query [batch, heads, queries, depth], key [batch, key heads, keys, depth], value [batch, key
@@ -88,35 +107,40 @@ def Ckopt_AttentionGradOp : Ckopt_AttentionLike<"attention_grad"> {
 // Convolutions, cross-correlation as in ONNX: input [N, C, spatial...],
 // weight [M, C/group, kernel...], output [N, M, spatial...]. Three ops that are
 // closed under differentiation; ConvTranspose is conv_input_grad.
-class Ckopt_ConvLike<string mnemonic, list<Trait> traits = []> : Ckopt_Op<mnemonic, "Library", traits # [SameOperandsElementType]> {
+class Ckopt_ConvLike<string mnemonic, list<Trait> traits = []> : Ckopt_Op<mnemonic, "Library", traits # [ContractionOpInterface, SameOperandsElementType]> {
   dag windowAttrs = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads_low,
       DenseI64ArrayAttr:$pads_high, DenseI64ArrayAttr:$dilations, I64Attr:$groups);
   let hasVerifier = 1;
-  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Convolution">.decl # "double getFlops();\n";
+  string convDecl = baseDecl # Ckopt_Layout<"Convolution">.decl # Ckopt_Contraction<"Convolution">.decl
+      # "double getFlops();\n";
 }
 
-def Ckopt_ConvOp : Ckopt_ConvLike<"conv", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Ckopt_ConvOp : Ckopt_ConvLike<"conv", [SampleAxisOpInterface, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "Convolution (1-D to 3-D), without bias";
   let arguments = !con((ins Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$weight), windowAttrs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$input `,` $weight attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # Ckopt_Layout<"Convolution">.decl # "double getFlops();\n";
+  let extraClassDeclaration = convDecl # Ckopt_AnyWidth<>.decl # Ckopt_OwnRelation<>.decl
+      # Ckopt_Convolved<"getInput", "getOutput", "getWeight">.decl;
 }
-def Ckopt_ConvInputGradOp : Ckopt_ConvLike<"conv_input_grad"> {
+def Ckopt_ConvInputGradOp : Ckopt_ConvLike<"conv_input_grad", [SampleAxisOpInterface]> {
+  let extraClassDeclaration = convDecl # Ckopt_OwnRelation<>.decl
+      # Ckopt_Convolved<"getGrad", "getOutput", "getWeight">.decl;
   let summary = "Gradient of conv with respect to its input (of the result's shape); also ConvTranspose";
   let arguments = !con((ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$weight), windowAttrs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$grad `,` $weight attr-dict `:` functional-type(operands, results)";
 }
 def Ckopt_ConvWeightGradOp : Ckopt_ConvLike<"conv_weight_grad"> {
+  let extraClassDeclaration = convDecl # Ckopt_Convolved<"getGrad", "getInput", "getOutput">.decl;
   let summary = "Gradient of conv with respect to its weight (of the result's shape)";
   let arguments = !con((ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$input), windowAttrs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$grad `,` $input attr-dict `:` functional-type(operands, results)";
 }
 
-class Ckopt_PoolLike<string mnemonic> : Ckopt_Op<mnemonic, "Indexed"> {
-  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Uniform">.decl;
+class Ckopt_PoolLike<string mnemonic> : Ckopt_Op<mnemonic, "Indexed", [SampleAxisOpInterface]> {
+  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Uniform">.decl # Ckopt_OwnRelation<>.decl;
   dag windowAttrs = (ins DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads_low,
       DenseI64ArrayAttr:$pads_high, DenseI64ArrayAttr:$dilations);
   let hasVerifier = 1;
@@ -153,8 +177,11 @@ def Ckopt_AvgPoolGradOp : Ckopt_PoolLike<"avg_pool_grad"> {
   let assemblyFormat = "$grad attr-dict `:` functional-type(operands, results)";
 }
 
-def Ckopt_BatchNormOp : Ckopt_InferOp<"batch_norm", "RowWise"> {
-  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl;
+def Ckopt_BatchNormOp : Ckopt_InferOp<"batch_norm", "RowWise", [SampleAxisOpInterface]> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl # Ckopt_OwnRelation<>.decl # [{
+    /// Each sample enters the statistics, which have channels alone.
+    bool hasAxisOfFirst(unsigned result, int64_t) { return result == 0; }
+  }];
   let summary = "Batch normalization with the batch's own statistics, per channel (dimension 1)";
   let description = [{
     A composite for autodiff: `ckopt-decompose` turns it into moments and
@@ -172,7 +199,8 @@ def Ckopt_BatchNormGradOp : Ckopt_InferOp<"batch_norm_grad", "RowWise"> {
   let results = (outs Ckopt_FloatTensor:$input_grad, Ckopt_FloatTensor:$scale_grad, Ckopt_FloatTensor:$bias_grad);
   let assemblyFormat = "$grad `,` $input `,` $scale `,` $mean `,` $variance attr-dict `:` functional-type(operands, results)";
 }
-def Ckopt_BatchNormInferenceOp : Ckopt_InferOp<"batch_norm_inference", "Elementwise"> {
+def Ckopt_BatchNormInferenceOp : Ckopt_InferOp<"batch_norm_inference", "Elementwise", [Ckopt_ReadsPlace]> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_OwnRelation<>.decl;
   let summary = "Batch normalization with given statistics: (x - mean) / sqrt(variance + epsilon) * scale + bias";
   let arguments = (ins Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$scale, Ckopt_FloatTensor:$bias,
                        Ckopt_FloatTensor:$mean, Ckopt_FloatTensor:$variance, F64Attr:$epsilon);

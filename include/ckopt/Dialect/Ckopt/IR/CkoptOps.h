@@ -6,9 +6,9 @@
 #ifndef CKOPT_DIALECT_CKOPT_IR_CKOPTOPS_H
 #define CKOPT_DIALECT_CKOPT_IR_CKOPTOPS_H
 
-#include "ckopt/Base/Shards.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Interfaces/KernelInterface.h"
+#include "ckopt/Interfaces/StructureInterface.h"
 #include "mlir/Dialect/Traits.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/OpImplementation.h"

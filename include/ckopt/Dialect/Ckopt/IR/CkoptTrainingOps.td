@@ -19,7 +19,7 @@ class Ckopt_Classes {
   }];
 }
 
-def Ckopt_CrossEntropyOp : Ckopt_InferOp<"cross_entropy", "RowWise"> {
+def Ckopt_CrossEntropyOp : Ckopt_InferOp<"cross_entropy", "RowWise", [SampleAxisOpInterface]> {
   let summary = "Per target: log(sum e^x) - x[target] over the classes along `axis`, and the log-sum-exp";
   let description = [{
     All results have the shape of `targets`; `lost` is what rounding took from the log-sum-exp,
@@ -30,8 +30,9 @@ def Ckopt_CrossEntropyOp : Ckopt_InferOp<"cross_entropy", "RowWise"> {
   let arguments = (ins Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index, OptionalAttr<I64Attr>:$classes);
   let results = (outs Ckopt_FloatTensor:$loss, Ckopt_FloatTensor:$lse, Ckopt_FloatTensor:$lost);
   let assemblyFormat = "$logits `,` $targets attr-dict `:` functional-type(operands, results)";
-  // The loss of each point of an image over the channels.
-  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl # Ckopt_Classes<>.decl;
+  // The loss of each point of an image over the channels; digits of losses count.
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # Ckopt_Layout<"Uniform">.decl # Ckopt_Storage<"Full">.decl
+      # Ckopt_OwnRelation<>.decl # Ckopt_Classes<>.decl;
 }
 def Ckopt_CrossEntropyGradOp : Ckopt_InferOp<"cross_entropy_grad", "RowWise"> {
   let summary = "grad * (softmax(x) - onehot(target)), 0 where ignored, and behind the `classes`";
@@ -47,7 +48,8 @@ def Ckopt_CrossEntropyGradOp : Ckopt_InferOp<"cross_entropy_grad", "RowWise"> {
   }];
 }
 
-def Ckopt_LinearCrossEntropyOp : Ckopt_InferOp<"linear_cross_entropy", "RowWise"> {
+def Ckopt_LinearCrossEntropyOp : Ckopt_InferOp<"linear_cross_entropy", "RowWise", [SampleAxisOpInterface]> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_OwnRelation<>.decl;
   let summary = "cross_entropy of input weight (+ bias), whose logits never exist whole";
   let description = [{
     A composite: `ckopt-decompose` turns it into products and cross entropies of
