@@ -43,7 +43,7 @@ void planWithin(benchmark::State &state, double effort, bool pack) {
   made.budget = programPeak(graph) / 100 * state.range(1);
   double cost = 0;
   for (auto _ : state) {
-    Result result = solve(graph, made);
+    Result result = BudgetPlanner(graph).solve(made);
     if (!result.hasPlan())
       return state.SkipWithError("no plan was found");
     cost = result.plan.cost;
@@ -61,7 +61,7 @@ void smallestBudget(benchmark::State &state) {
   Options made = options(0.1, false);
   int64_t smallest = 0;
   for (auto _ : state)
-    smallest = minimize(graph, made).plan.minimumBudget;
+    smallest = BudgetPlanner(graph).minimize(made).plan.minimumBudget;
   state.counters["share_%"] =
       100 * double(smallest) / double(programPeak(graph));
 }

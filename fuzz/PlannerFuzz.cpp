@@ -173,7 +173,7 @@ std::string ckopt::planner::fuzzPlanner(const uint8_t *data, size_t size) {
   options.workLimit = 2000000;
   options.timeLimitSeconds = 0;
   options.threads = 1;
-  Result result = solve(graph, options);
+  Result result = BudgetPlanner(graph).solve(options);
   if (result.status() == Status::Error)
     return "planning failed: " + result.message;
   if (!result.hasPlan() &&

@@ -38,8 +38,9 @@ int main() {
   }
   Options options;
   options.pack = true;
-  Result free = solve(graph, options);
-  Result least = minimize(graph, options);
+  BudgetPlanner planner(graph);
+  Result free = planner.solve(options);
+  Result least = planner.minimize(options);
   if (!free.hasPlan() || !least.hasPlan())
     return 1;
   std::printf("unconstrained: %lld bytes, cost %g\n",

@@ -9,7 +9,7 @@
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Report.h"
 #include "ckopt/Planner/Request.h"
-#include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Remat/Remat.h"
 #include "ckopt/Remat/StoredPlan.h"
 #include "ckopt/Support/Report.h"

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Compiler/LossChoice.h"
 #include "ckopt/Normalize/Normalize.h"
-#include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"

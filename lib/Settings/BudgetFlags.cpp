@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Settings/Flags.h"
 #include "ckopt/Support/ByteSize.h"
 

@@ -25,7 +25,7 @@
 
 // MALFORMED: error: remat: {{.*}}1kb5
 // TWO: error: remat: give one of budget, budget-ratio and activation-ratio
-// STRATEGY: error: remat: unknown strategy 'magic'; known are auto
+// STRATEGY: error: remat: strategy: 'magic' is not one of auto
 // REPORT: error: {{.*}}r.json
 
 //--- small.mlir

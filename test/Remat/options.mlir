@@ -38,8 +38,8 @@
 
 // ZERO: error: remat: {{.*}}budget
 // MORE: error: remat: {{.*}}budget
-// NEGATIVE: error: remat: time-limit, work-limit, effort and threads must not be negative
-// STRATEGY: error: remat: unknown strategy 'x'; known are auto
+// NEGATIVE: error: remat: work-limit is an integer of at least 1
+// STRATEGY: error: remat: strategy: 'x' is not one of auto
 func.func @chain(%x: tensor<1024xf32>) -> tensor<1024xf32> {
   %0 = math.exp %x : tensor<1024xf32>
   %1 = math.sin %0 : tensor<1024xf32>

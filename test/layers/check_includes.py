@@ -96,7 +96,7 @@ ROOMS = {
     "Model": (
         ["Check"],
         ["Candidate.h", "Canonical.h", "Deadline.h", "Order.h", "Problem.h", "Sequence.h",
-         "Strategy.h"],
+         "Strategy.h", "Tuning.h"],
         ["Simulator", "Labels"],
     ),
     "Math": (["Model"], ["MaximumFlow.h", "Milp.h"], []),
@@ -124,7 +124,8 @@ ROOMS = {
     "Formats": (
         ["Check", "Model", "Structure", "Packing", "Bounds", "Construct", "Portfolio", "Policy"],
         [],
-        ["GraphJson", "Pareto", "PlanCheck", "Report", "Request", "SearchFlags"],
+        ["GraphJson", "Pareto", "PlanCheck", "Report", "Request", "SearchFlags",
+         "SearchOptions"],
     ),
 }
 # What a problem and a plan are: every folder speaks of them.

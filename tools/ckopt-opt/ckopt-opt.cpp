@@ -23,6 +23,7 @@
 #include "ckopt/Precision/Passes.h"
 #include "ckopt/Reference/Folding.h"
 #include "ckopt/Remat/Passes.h"
+#include "ckopt/Support/Debug.h"
 #include "ckopt/Support/GuardedOutput.h"
 #include "ckopt/Target/Cuda/BlockToPTX/Passes.h"
 #include "ckopt/Target/Targets.h"
@@ -66,6 +67,9 @@ int main(int argc, char **argv) {
     os << ckopt::versionLine("ckopt-opt", LLVM_VERSION_STRING) << "\n";
   });
   hideFlagsOfLibraries();
+  llvm::cl::opt<bool> printsCounters(
+      "ckopt-stats",
+      llvm::cl::desc("Print how often passes and planner did what"));
   mlir::DialectRegistry registry;
   registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect>();
@@ -104,6 +108,9 @@ int main(int argc, char **argv) {
   ckopt::registerLayoutPasses();
   ckopt::registerMemoryPlanPasses();
   ckopt::registerRematPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "ckopt optimizer driver\n", registry));
+  llvm::LogicalResult result =
+      mlir::MlirOptMain(argc, argv, "ckopt optimizer driver\n", registry);
+  if (printsCounters)
+    ckopt::debug::printCounters(llvm::errs());
+  return mlir::asMainReturnCode(result);
 }

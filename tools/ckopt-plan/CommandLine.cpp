@@ -9,6 +9,7 @@
 #include "CommandLine.h"
 
 #include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Planner/SearchOptions.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -196,6 +197,8 @@ void PlanFlags::addOutputs() {
                            {{".svg", &line.svg}, {".json", &line.trace}}));
   table.add("quiet", "", any, "print nothing but errors",
             flag::turnOn(line.quiet));
+  table.add("ckopt-stats", "", any, "print how often the planner did what",
+            flag::turnOn(line.counters));
   auto enter = [this](Mode mode, bool all = false) {
     return [this, mode, all](StringRef) -> llvm::Error {
       line.mode = mode;

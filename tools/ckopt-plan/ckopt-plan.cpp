@@ -14,16 +14,17 @@
 #include "ckopt/Planner/PlanCheck.h"
 #include "ckopt/Planner/Request.h"
 #include "ckopt/Support/AtomicFile.h"
+#include "ckopt/Support/Debug.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/GuardedOutput.h"
 #include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Support/OutputFiles.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <chrono>
-#include <thread>
 
 using namespace ckopt;
 using namespace ckopt::planner;
@@ -81,36 +82,33 @@ int runPackOnly(const CommandLine &line, llvm::Error &failure) {
   if (!buffer)
     return fail(buffer.takeError());
   std::string error;
-  auto problem = parsePackingCsv((*buffer)->getBuffer(), error);
-  if (!problem)
+  auto file = parsePackingCsv((*buffer)->getBuffer(), error);
+  if (!file)
     return fail(fileErrors(line.input, error));
+  PackProblem packing{file->buffers, /*alignment=*/1, line.capacity};
   PackOptions options;
-  options.capacity = line.capacity;
-  options.workLimit = line.options.workLimit;
+  if (line.options.workLimit > 0)
+    options.workLimit = line.options.workLimit;
   options.timeLimitSeconds = line.options.timeLimitSeconds;
-  options.threads =
-      line.options.threads
-          ? line.options.threads
-          : int(std::max(1u, std::thread::hardware_concurrency()));
   options.seed = line.options.seed;
   auto start = std::chrono::steady_clock::now();
-  PackResult result = packProblem(problem->items, options);
+  PackResult result = pack(packing, options);
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   if (result.status == PackStatus::Error)
     return fail(fileErrors(line.input, result.message));
   llvm::raw_ostream &os = line.log();
-  os << "buffers         " << problem->items.size() << "\n"
-     << "proven minimum  " << formatBytesExact(result.lowerBound) << "\n";
+  os << "buffers         " << file->buffers.size() << "\n"
+     << "proven minimum  " << formatBytesExact(result.facts.lowerBound) << "\n";
   if (line.capacity > 0)
     os << "capacity        " << formatBytesExact(line.capacity) << "\n";
-  if (!result.offsets.empty() || problem->items.empty())
+  if (!result.offsets.empty() || file->buffers.empty())
     os << "arena           " << formatBytesExact(result.height) << "\n";
   os << "seconds         " << llvm::format("%.2f", seconds.count()) << "\n";
   if (result.status == PackStatus::Fits) {
     if (!line.output.empty())
       failure =
-          writeOutput(line.output, printPackingCsv(*problem, result.offsets));
+          writeOutput(line.output, printPackingCsv(*file, result.offsets));
     return ExitOk;
   }
   os.flush();
@@ -210,6 +208,10 @@ llvm::Expected<int> run(int argc, char **argv) {
     llvm::outs() << versionLine("ckopt-plan") << "\n";
     return ExitOk;
   }
+  llvm::scope_exit printAtEnd([&] {
+    if (line->counters)
+      debug::printCounters(llvm::errs());
+  });
   if (llvm::Error error = checkDistinct(line->outputs, line->inputs))
     return std::move(error);
   OutputLocks locks;

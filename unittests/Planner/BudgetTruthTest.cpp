@@ -40,7 +40,7 @@ Answer ask(const Graph &graph, int64_t budget, int64_t smallestKnown) {
   options.budget = budget;
   options.effort = 0.02;
   options.timeLimitSeconds = 0;
-  Result result = solve(graph, options);
+  Result result = BudgetPlanner(graph).solve(options);
   if (result.hasPlan()) {
     EXPECT_EQ(verify(graph, result.plan, budget), "");
     EXPECT_LE(result.plan.lowerBound, result.plan.cost * (1 + 1e-9));
@@ -156,7 +156,7 @@ TEST(BudgetTruth, ShortLimitsLeaveRoomForPlans) {
     Options options;
     options.timeLimitSeconds = 0;
     options.workLimit = 6000000;
-    Result result = minimize(graph, options);
+    Result result = BudgetPlanner(graph).minimize(options);
     ASSERT_TRUE(result.hasPlan()) << result.message;
     EXPECT_EQ(verify(graph, result.plan, result.plan.minimumBudget), "");
     logs += std::log(double(result.plan.minimumBudget) /

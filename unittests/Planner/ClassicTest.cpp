@@ -24,7 +24,7 @@ Result run(const Graph &graph, const std::string &strategy, int64_t budget) {
   options.strategy = strategy;
   options.more = &baselines();
   options.budget = budget;
-  return solve(graph, options);
+  return BudgetPlanner(graph).solve(options);
 }
 
 /// Bytes of the program order without recomputation.

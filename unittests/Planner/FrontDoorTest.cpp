@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "GraphFamilies.h"
+#include "Model/Tuning.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Simulator.h"
@@ -39,23 +40,39 @@ TEST(FrontDoor, AnswersInLittleTime) {
     Options options;
     options.pack = pack;
     options.timeLimitSeconds = 0.01;
-    Result result = solve(graph, options);
+    Result result = BudgetPlanner(graph).solve(options);
     ASSERT_TRUE(result.hasPlan()) << result.message;
     EXPECT_EQ(verify(graph, result.plan, 0), "");
     EXPECT_TRUE(result.plan.certificates.empty());
     options.budget = programPeak(graph) / 2;
-    result = solve(graph, options);
+    result = BudgetPlanner(graph).solve(options);
     ASSERT_NE(result.status(), Status::Error) << result.message;
     ASSERT_NE(result.status(), Status::Infeasible) << result.message;
     EXPECT_LE(result.plan.provenMinimum, options.budget);
     EXPECT_LE(result.plan.lowerBound, baseCost(graph));
     // However busy the machine is, there is a first plan.
     options.timeLimitSeconds = 1e-9;
-    EXPECT_TRUE(solve(graph, options).hasPlan());
+    EXPECT_TRUE(BudgetPlanner(graph).solve(options).hasPlan());
     options.budget = 1; // Less than a node needs is seen without a search.
-    result = solve(graph, options);
+    result = BudgetPlanner(graph).solve(options);
     EXPECT_EQ(result.status(), Status::Infeasible);
   }
+}
+
+/// A test sets the numbers of the search: without a search for the least load
+/// of small graphs, less is proven of the smallest budget.
+TEST(FrontDoor, TestsSetTuning) {
+  Tuning noProof;
+  noProof.provenLoadNodes = 0;
+  bool showed = false;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    Graph graph = randomGraph(seed, 14);
+    Result usual = BudgetPlanner(graph).minimize(quick(0));
+    Result less = BudgetPlanner(graph, &noProof).minimize(quick(0));
+    EXPECT_LE(less.plan.provenMinimum, usual.plan.provenMinimum);
+    showed |= less.plan.provenMinimum < usual.plan.provenMinimum;
+  }
+  EXPECT_TRUE(showed);
 }
 
 /// A curve begins with the plan that minimize() gives.
@@ -63,10 +80,10 @@ TEST(FrontDoor, CurvesBeginWithTheMinimum) {
   for (uint64_t seed : {3}) {
     Graph graph = layeredGraph(seed, 110);
     Options options = quick(0);
-    Result least = minimize(graph, options);
+    Result least = BudgetPlanner(graph).minimize(options);
     ASSERT_TRUE(least.hasPlan()) << least.message;
     EXPECT_GT(least.plan.cost, baseCost(graph));
-    std::vector<Result> curve = pareto(graph, options, 2);
+    std::vector<Result> curve = BudgetPlanner(graph).pareto(options, 2);
     ASSERT_FALSE(curve.empty());
     EXPECT_EQ(curve.front().budget, least.plan.minimumBudget);
     EXPECT_DOUBLE_EQ(curve.front().plan.cost, least.plan.cost);
@@ -84,7 +101,8 @@ TEST(FrontDoor, LittleWorkGivesASmallBudget) {
   for (auto [work, least] :
        {std::pair<int64_t, int64_t>{200000, full / 2}, {2000000, full / 7}}) {
     options.workLimit = work;
-    Result result = minimize(graph, options), again = minimize(graph, options);
+    Result result = BudgetPlanner(graph).minimize(options),
+           again = BudgetPlanner(graph).minimize(options);
     ASSERT_TRUE(result.hasPlan()) << result.message;
     EXPECT_EQ(result.plan.steps, again.plan.steps);
     EXPECT_LE(result.plan.minimumBudget, least);
@@ -98,7 +116,7 @@ TEST(FrontDoor, CurvesAreMonotone) {
     Graph graph = seed == 0 ? chain(60) : randomGraph(seed + 40, 30);
     Options options = quick(0);
     options.pack = seed % 2;
-    std::vector<Result> curve = pareto(graph, options, 9);
+    std::vector<Result> curve = BudgetPlanner(graph).pareto(options, 9);
     ASSERT_GE(curve.size(), 1u);
     for (size_t i = 0; i < curve.size(); ++i) {
       ASSERT_TRUE(curve[i].hasPlan()) << curve[i].message;
@@ -126,13 +144,13 @@ TEST(FrontDoor, HintsAreNeverLost) {
       int64_t budget = programPeak(graph) * 17 / 20;
       Options options = quick(budget, 0.01);
       options.pack = pack;
-      Result good = solve(graph, options);
+      Result good = BudgetPlanner(graph).solve(options);
       if (!good.hasPlan())
         continue;
       options.strategy = "none"; // finds nothing by itself
-      Result bare = solve(graph, options);
+      Result bare = BudgetPlanner(graph).solve(options);
       options.hint = &good.plan;
-      Result hinted = solve(graph, options);
+      Result hinted = BudgetPlanner(graph).solve(options);
       ASSERT_TRUE(hinted.hasPlan()) << hinted.message;
       EXPECT_LE(hinted.plan.cost, good.plan.cost);
       EXPECT_EQ(verify(graph, hinted.plan, budget), "");
@@ -140,7 +158,7 @@ TEST(FrontDoor, HintsAreNeverLost) {
       Plan broken = good.plan;
       broken.steps.pop_back();
       options.hint = &broken;
-      Result same = solve(graph, options);
+      Result same = BudgetPlanner(graph).solve(options);
       EXPECT_EQ(same.hasPlan(), bare.hasPlan());
     }
   EXPECT_GT(useful, 0);
@@ -151,12 +169,12 @@ TEST(FrontDoor, OrderOnlyRecomputesNothing) {
   Graph graph = randomGraph(21, 60);
   Options options = quick(0);
   options.orderOnly = true;
-  Result result = solve(graph, options);
+  Result result = BudgetPlanner(graph).solve(options);
   ASSERT_TRUE(result.hasPlan()) << result.message;
   EXPECT_EQ(result.plan.steps.size(), graph.nodes.size());
   EXPECT_LE(simulate(graph, result.plan.steps, true).peak, programPeak(graph));
   options.budget = memoryBound(graph) - 1;
-  EXPECT_EQ(solve(graph, options).status(), Status::Infeasible);
+  EXPECT_EQ(BudgetPlanner(graph).solve(options).status(), Status::Infeasible);
 }
 
 } // namespace

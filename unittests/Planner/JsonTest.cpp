@@ -32,7 +32,7 @@ TEST(GraphJson, WritesPlansThatReadBack) {
   Options options;
   options.budget = 600;
   options.pack = true;
-  Result result = solve(graph, options);
+  Result result = BudgetPlanner(graph).solve(options);
   ASSERT_TRUE(result.hasPlan()) << result.message;
   std::string error;
   std::optional<Plan> plan =
@@ -164,7 +164,7 @@ TEST(GraphJson, KeepsTheIdsOfTheFile) {
   auto again = parseGraph(printGraph(*graph), error);
   ASSERT_TRUE(again) << error;
   EXPECT_EQ(printGraph(*again), printGraph(*graph));
-  Result result = solve(*graph, {});
+  Result result = BudgetPlanner(*graph).solve({});
   ASSERT_TRUE(result.hasPlan()) << result.message;
   std::string text = printPlan(*graph, result, 0);
   EXPECT_NE(text.find("\"steps\":[20,900]"), std::string::npos) << text;

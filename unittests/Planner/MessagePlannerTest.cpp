@@ -69,7 +69,7 @@ int64_t runs(const Plan &plan, NodeId node) {
 
 TEST(MessagePlanner, GathersAgainWhatKernelsHide) {
   TwoValues two;
-  Result first = solve(two.graph, two.options());
+  Result first = BudgetPlanner(two.graph).solve(two.options());
   ASSERT_TRUE(first.hasPlan());
   EXPECT_EQ(runs(first.plan, two.kernel), 2);
   EXPECT_EQ(first.plan.cost, 44);
@@ -89,7 +89,7 @@ TEST(MessagePlanner, GathersAgainWhatKernelsHide) {
 
 TEST(MessagePlanner, KeepsThePlanWhereMessagesBlock) {
   TwoValues two;
-  Result first = solve(two.graph, two.options());
+  Result first = BudgetPlanner(two.graph).solve(two.options());
   ShareClock clock(two.graph, {1, 0, 0, 0, 0}, 0);
   TimedPlan best =
       MessagePlanner(two.graph, clock).improve(first, two.options());
@@ -100,7 +100,7 @@ TEST(MessagePlanner, KeepsThePlanWhereMessagesBlock) {
 TEST(MessagePlanner, TakesAHintThatIsFaster) {
   TwoValues two;
   Options options = two.options();
-  Result first = solve(two.graph, options);
+  Result first = BudgetPlanner(two.graph).solve(options);
   Plan hint;
   hint.steps = {0, 1, 2, 3, 0, 4};
   options.hint = &hint;
@@ -121,11 +121,11 @@ TEST(MessagePlanner, RandomGraphs) {
     Options options;
     options.threads = 1;
     options.pack = true;
-    Result least = minimize(graph, options);
+    Result least = BudgetPlanner(graph).minimize(options);
     if (!least.hasPlan())
       continue;
     options.budget = least.plan.minimumBudget + int64_t(seed) * 8;
-    Result first = solve(graph, options);
+    Result first = BudgetPlanner(graph).solve(options);
     ASSERT_TRUE(first.hasPlan()) << seed;
     MessagePlanner planner(graph, clock);
     TimedPlan best = planner.improve(first, options);

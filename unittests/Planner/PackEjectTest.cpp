@@ -13,32 +13,33 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Cuts a rectangle of `steps` by `height` into boxes that fill it completely.
-void cut(std::vector<Box> &boxes, PackRandom &random, int32_t first,
+/// Cuts a rectangle of `steps` by `height` into buffers that fill it
+/// completely.
+void cut(std::vector<Buffer> &buffers, PackRandom &random, int32_t first,
          int32_t last, int64_t low, int64_t high, int depth) {
   bool wide = last - first >= 3, tall = high - low >= 4;
   if (depth == 0 || (!wide && !tall)) {
-    boxes.push_back({first, last, high - low});
+    buffers.push_back({{first, last + 1}, high - low});
     return;
   }
   if (wide && (!tall || random.next() % 2)) {
     int32_t at = first + 1 + int32_t(random.next() % uint32_t(last - first));
-    cut(boxes, random, first, at - 1, low, high, depth - 1);
-    cut(boxes, random, at, last, low, high, depth - 1);
+    cut(buffers, random, first, at - 1, low, high, depth - 1);
+    cut(buffers, random, at, last, low, high, depth - 1);
   } else {
     int64_t at = low + 1 + random.next() % uint32_t(high - low - 1);
-    cut(boxes, random, first, last, low, at, depth - 1);
-    cut(boxes, random, first, last, at, high, depth - 1);
+    cut(buffers, random, first, last, low, at, depth - 1);
+    cut(buffers, random, first, last, at, high, depth - 1);
   }
 }
 
-std::vector<Box> perfect(uint64_t seed, int depth) {
+std::vector<Buffer> perfect(uint64_t seed, int depth) {
   PackRandom random{seed};
   for (int i = 0; i < 4; ++i)
     random.next();
-  std::vector<Box> boxes;
-  cut(boxes, random, 0, 199, 0, 100000, depth);
-  return boxes;
+  std::vector<Buffer> buffers;
+  cut(buffers, random, 0, 199, 0, 100000, depth);
+  return buffers;
 }
 
 std::vector<int32_t> allOf(const PackModel &model) {
@@ -47,7 +48,7 @@ std::vector<int32_t> allOf(const PackModel &model) {
   return ids;
 }
 
-/// Expects that no boxes overlap, and none exceeds the capacity.
+/// Expects that no buffers overlap, and none exceeds the capacity.
 void expectValid(const PackModel &model, const PackEject &packer,
                  int64_t capacity) {
   std::vector<int32_t> ids = packer.placedIds();

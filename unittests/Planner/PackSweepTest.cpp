@@ -18,15 +18,19 @@ namespace {
 TEST(PackSweep, PlacesManyWithoutOverlap) {
   // Buffers and, for every tenth, one that takes its bytes over.
   std::mt19937 rng(3);
-  std::vector<Box> boxes;
+  std::vector<Buffer> buffers;
   for (int32_t i = 0; i < 20000; ++i) {
-    Box box{i, i + 1 + int32_t(rng() % 200), int64_t(64 + rng() % 5000), -1};
-    boxes.push_back(box);
+    Buffer buffer{{i, i + 2 + int32_t(rng() % 200)},
+                  int64_t(64 + rng() % 5000)};
+    buffers.push_back(buffer);
   }
-  for (int32_t i = 0; i < 20000; i += 10)
-    boxes.push_back({boxes[i].last, boxes[i].last + int32_t(rng() % 100),
-                     boxes[i].bytes / int64_t(1 + rng() % 3), i});
-  PackModel model(boxes, 64);
+  for (int32_t i = 0; i < 20000; i += 10) {
+    int64_t last = buffers[i].lifespan.upper - 1;
+    buffers.push_back({{last, last + 1 + int32_t(rng() % 100)},
+                       buffers[i].size / int64_t(1 + rng() % 3),
+                       i});
+  }
+  PackModel model(buffers, 64);
   for (bool backwards : {false, true}) {
     std::vector<int64_t> offsets = sweepUnits(model, backwards);
     ASSERT_EQ(offsets.size(), model.units.size());

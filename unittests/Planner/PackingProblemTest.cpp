@@ -13,31 +13,32 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Items that meet in time lie apart, at multiples of the alignment, within
+/// Buffers that meet in time lie apart, at multiples of the alignment, within
 /// the height.
-void expectValid(const std::vector<PackItem> &items, const PackResult &result,
+void expectValid(const std::vector<Buffer> &buffers, const PackResult &result,
                  int64_t alignment) {
-  ASSERT_EQ(result.offsets.size(), items.size());
-  for (size_t i = 0; i < items.size(); ++i) {
-    int64_t low = result.offsets[i], high = low + items[i].size;
+  ASSERT_EQ(result.offsets.size(), buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    int64_t low = result.offsets[i], high = low + buffers[i].size;
     EXPECT_GE(low, 0);
     EXPECT_EQ(low % alignment, 0);
     EXPECT_LE(high, result.height);
     for (size_t j = 0; j < i; ++j) {
-      if (items[j].lower >= items[i].upper || items[i].lower >= items[j].upper)
+      if (buffers[j].lifespan.lower >= buffers[i].lifespan.upper ||
+          buffers[i].lifespan.lower >= buffers[j].lifespan.upper)
         continue;
-      if (items[i].size == 0 || items[j].size == 0)
+      if (buffers[i].size == 0 || buffers[j].size == 0)
         continue;
       EXPECT_TRUE(result.offsets[j] >= high ||
-                  result.offsets[j] + items[j].size <= low)
-          << "items " << j << " and " << i;
+                  result.offsets[j] + buffers[j].size <= low)
+          << "buffers " << j << " and " << i;
     }
   }
 }
 
-/// A full rectangle cut into items at random: it packs to the load.
-std::vector<PackItem> guillotine(std::mt19937_64 &rng, int cuts, int64_t width,
-                                 int64_t height) {
+/// A full rectangle cut into buffers at random: it packs to the load.
+std::vector<Buffer> guillotine(std::mt19937_64 &rng, int cuts, int64_t width,
+                               int64_t height) {
   struct Rectangle {
     int64_t left, right, low, high;
   };
@@ -57,44 +58,44 @@ std::vector<PackItem> guillotine(std::mt19937_64 &rng, int cuts, int64_t width,
     }
     parts.push_back(rest);
   }
-  std::vector<PackItem> items;
+  std::vector<Buffer> buffers;
   for (const Rectangle &part : parts)
-    items.push_back({part.left, part.right, part.high - part.low});
-  return items;
+    buffers.push_back({{part.left, part.right}, part.high - part.low});
+  return buffers;
 }
 
 TEST(PackingProblem, RandomProblemsArePackedValidly) {
   std::mt19937_64 rng(5);
   for (int round = 0; round < 40; ++round) {
-    std::vector<PackItem> items = guillotine(rng, 40, 1000, 5000);
-    for (PackItem &item : items) // No longer a full rectangle.
-      item.size -= int64_t(rng() % 2) * (item.size / 3);
-    PackOptions options;
-    options.alignment = round % 3 ? 1 : 16;
-    PackResult result = packProblem(items, options);
+    std::vector<Buffer> buffers = guillotine(rng, 40, 1000, 5000);
+    for (Buffer &buffer : buffers) // No longer a full rectangle.
+      buffer.size -= int64_t(rng() % 2) * (buffer.size / 3);
+    PackProblem problem{buffers, round % 3 ? 1 : 16};
+    PackResult result = pack(problem);
     ASSERT_EQ(result.status, PackStatus::Fits) << result.message;
-    EXPECT_LE(result.lowerBound, result.height);
-    expectValid(items, result, options.alignment);
+    EXPECT_LE(result.facts.lowerBound, result.height);
+    expectValid(buffers, result, problem.alignment);
   }
 }
 
 TEST(PackingProblem, TooSmallACapacityIsProvenByTheLoad) {
-  PackOptions options;
-  options.capacity = 99;
-  PackResult result = packProblem({{0, 5, 50}, {4, 9, 50}}, options);
+  PackResult result =
+      pack({.buffers = {{{0, 5}, 50}, {{4, 9}, 50}}, .capacity = 99});
   EXPECT_EQ(result.status, PackStatus::TooMuch);
   EXPECT_EQ(result.proof, PackProof::Load);
-  EXPECT_EQ(result.lowerBound, 100);
+  EXPECT_EQ(result.facts.lowerBound, 100);
 }
 
-TEST(PackingProblem, BadItemsAreDiagnosed) {
-  PackOptions options;
-  EXPECT_NE(packProblem({{3, 3, 1}}, options).message, "");
-  EXPECT_NE(packProblem({{0, 3, -1}}, options).message, "");
+TEST(PackingProblem, BadBuffersAreDiagnosed) {
+  auto message = [](std::vector<Buffer> buffers, int64_t alignment = 1) {
+    return pack({std::move(buffers), alignment}).message;
+  };
+  EXPECT_NE(message({{{3, 3}, 1}}), "");
+  EXPECT_NE(message({{{0, 3}, -1}}), "");
   int64_t huge = int64_t(1) << 61;
-  EXPECT_NE(packProblem({{0, 3, huge}, {5, 6, huge}}, options).message, "");
-  options.alignment = 0;
-  EXPECT_NE(packProblem({{0, 3, 1}}, options).message, "");
+  EXPECT_NE(message({{{0, 3}, huge}, {{5, 6}, huge}}), "");
+  EXPECT_NE(message({{{0, 3}, 1}}, /*alignment=*/0), "");
+  EXPECT_NE(message({{{0, 3}, 1, 0}}), "");
 }
 
 TEST(PackingCsv, ColumnsInAnyOrderAndAsTheyWere) {
@@ -103,11 +104,11 @@ TEST(PackingCsv, ColumnsInAnyOrderAndAsTheyWere) {
                              "64, a b ,7,4,1\r\n\n32,c,9,-1,-3\n",
                              error);
   ASSERT_TRUE(csv.has_value()) << error;
-  ASSERT_EQ(csv->items.size(), 2u);
-  EXPECT_EQ(csv->items[0].lower, 1);
-  EXPECT_EQ(csv->items[0].upper, 4);
-  EXPECT_EQ(csv->items[0].size, 64);
-  EXPECT_EQ(csv->items[1].lower, -3);
+  ASSERT_EQ(csv->buffers.size(), 2u);
+  EXPECT_EQ(csv->buffers[0].lifespan.lower, 1);
+  EXPECT_EQ(csv->buffers[0].lifespan.upper, 4);
+  EXPECT_EQ(csv->buffers[0].size, 64);
+  EXPECT_EQ(csv->buffers[1].lifespan.lower, -3);
   EXPECT_EQ(printPackingCsv(*csv, {0, 128}), "size,name,upper,lower,offset\n"
                                              "64,a b,4,1,0\n"
                                              "32,c,-1,-3,128\n");

@@ -16,14 +16,14 @@ using namespace ckopt::planner;
 
 namespace {
 
-int64_t loadOf(const std::vector<Box> &boxes) {
-  int32_t end = 0;
-  for (const Box &box : boxes)
-    end = std::max(end, box.last);
-  std::vector<int64_t> delta(end + 2, 0);
-  for (const Box &box : boxes) {
-    delta[box.first] += box.bytes;
-    delta[box.last + 1] -= box.bytes;
+int64_t loadOf(const std::vector<Buffer> &buffers) {
+  int64_t end = 0;
+  for (const Buffer &buffer : buffers)
+    end = std::max(end, buffer.lifespan.upper);
+  std::vector<int64_t> delta(end + 1, 0);
+  for (const Buffer &buffer : buffers) {
+    delta[buffer.lifespan.lower] += buffer.size;
+    delta[buffer.lifespan.upper] -= buffer.size;
   }
   int64_t sum = 0, load = 0;
   for (int64_t d : delta)
@@ -31,76 +31,92 @@ int64_t loadOf(const std::vector<Box> &boxes) {
   return load;
 }
 
-/// Expects that any two boxes that overlap in time are disjoint in bytes,
+/// Expects that any two buffers that overlap in time are disjoint in bytes,
 /// except for in-place pairs at one offset.
-void expectValid(const std::vector<Box> &boxes, int64_t alignment,
-                 const std::vector<int64_t> &offsets, int64_t arena) {
-  ASSERT_EQ(offsets.size(), boxes.size());
-  for (size_t i = 0; i < boxes.size(); ++i) {
+void expectValid(const PackProblem &problem, const PackResult &result) {
+  const std::vector<Buffer> &buffers = problem.buffers;
+  const std::vector<int64_t> &offsets = result.offsets;
+  ASSERT_EQ(offsets.size(), buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
     EXPECT_GE(offsets[i], 0);
-    EXPECT_EQ(offsets[i] % alignment, 0);
-    EXPECT_LE(offsets[i] + boxes[i].bytes, arena);
+    EXPECT_EQ(offsets[i] % problem.alignment, 0);
+    EXPECT_LE(offsets[i] + buffers[i].size, result.height);
     for (size_t j = 0; j < i; ++j) {
-      const Box &a = boxes[j], &b = boxes[i];
-      int32_t from = b.first;
+      const Buffer &a = buffers[j], &b = buffers[i];
+      int64_t from = b.lifespan.lower;
       if (b.inPlaceOf == int32_t(j) && offsets[i] == offsets[j])
         ++from;
-      if (a.first > b.last || a.last < from || !a.bytes || !b.bytes)
+      if (a.lifespan.lower >= b.lifespan.upper || a.lifespan.upper <= from ||
+          !a.size || !b.size)
         continue;
-      EXPECT_TRUE(offsets[i] >= offsets[j] + a.bytes ||
-                  offsets[j] >= offsets[i] + b.bytes)
-          << "boxes " << j << " and " << i;
+      EXPECT_TRUE(offsets[i] >= offsets[j] + a.size ||
+                  offsets[j] >= offsets[i] + b.size)
+          << "buffers " << j << " and " << i;
     }
   }
 }
 
-TEST(Packing, PlacesRandomBoxes) {
+PackResult packSteps(const PackProblem &problem) {
+  return pack(problem, planPacking(problem));
+}
+
+/// Both with times as steps and with their ranks.
+TEST(Packing, PlacesRandomBuffers) {
   std::mt19937_64 rng(3);
   for (int round = 0; round < 60; ++round) {
-    std::vector<Box> boxes;
+    PackProblem problem;
+    problem.alignment = round % 2 ? 64 : 1;
+    std::vector<Buffer> &buffers = problem.buffers;
     int32_t steps = 5 + int32_t(rng() % 40);
     for (int32_t t = 0; t < steps; ++t)
-      for (uint64_t k = rng() % 4; k > 0; --k)
-        boxes.push_back({t, std::min(steps, t + int32_t(rng() % 12)),
-                         int64_t(rng() % 500), -1});
-    for (size_t i = 0; i < boxes.size(); ++i)
+      for (uint64_t k = rng() % 4; k > 0; --k) {
+        int32_t last = std::min(steps, t + int32_t(rng() % 12));
+        buffers.push_back({{t, last + 1}, int64_t(rng() % 500)});
+      }
+    for (size_t i = 0; i < buffers.size(); ++i)
       for (size_t j = 0; j < i; ++j)
-        if (boxes[j].last == boxes[i].first &&
-            boxes[j].first < boxes[i].first &&
-            boxes[j].bytes >= boxes[i].bytes && rng() % 2)
-          boxes[i].inPlaceOf = int32_t(j);
-    std::vector<char> used(boxes.size(), 0);
-    for (Box &box : boxes)
-      if (box.inPlaceOf >= 0 && used[box.inPlaceOf]++)
-        box.inPlaceOf = -1;
-    int64_t alignment = round % 2 ? 64 : 1;
-    std::vector<int64_t> offsets;
-    int64_t arena = packBoxes(boxes, alignment, offsets);
-    expectValid(boxes, alignment, offsets, arena);
+        if (buffers[j].lifespan.upper - 1 == buffers[i].lifespan.lower &&
+            buffers[j].lifespan.lower < buffers[i].lifespan.lower &&
+            buffers[j].size >= buffers[i].size && rng() % 2)
+          buffers[i].inPlaceOf = int32_t(j);
+    std::vector<char> used(buffers.size(), 0);
+    for (Buffer &buffer : buffers)
+      if (buffer.inPlaceOf >= 0 && used[buffer.inPlaceOf]++)
+        buffer.inPlaceOf = -1;
+    PackOptions options = planPacking(problem);
+    options.rankTimes = round % 3 == 0;
+    expectValid(problem, pack(problem, options));
   }
 }
 
 TEST(Packing, MeetsTheLoadOnStacks) {
   // Nested lifetimes always pack to the load.
-  std::vector<Box> boxes;
+  PackProblem problem{{}, 64};
   for (int32_t i = 0; i < 50; ++i)
-    boxes.push_back({i, 100 - i, 64 * (1 + i % 7), -1});
-  std::vector<int64_t> offsets;
-  EXPECT_EQ(packBoxes(boxes, 64, offsets), loadOf(boxes));
+    problem.buffers.push_back({{i, 101 - i}, 64 * (1 + i % 7)});
+  EXPECT_EQ(packSteps(problem).height, loadOf(problem.buffers));
 }
 
 TEST(Packing, EmptyAndZeroSized) {
-  std::vector<int64_t> offsets;
-  EXPECT_EQ(packBoxes({}, 64, offsets), 0);
-  EXPECT_EQ(packBoxes({{0, 3, 0, -1}}, 64, offsets), 0);
-  EXPECT_EQ(offsets.size(), 1u);
+  EXPECT_EQ(packSteps({}).height, 0);
+  PackResult result = packSteps({{{{0, 4}, 0}}, 64});
+  EXPECT_EQ(result.height, 0);
+  EXPECT_EQ(result.offsets.size(), 1u);
 }
 
 TEST(Packing, ChainsInPlaceShareOneBuffer) {
-  std::vector<Box> boxes{{0, 1, 128, -1}, {1, 2, 128, 0}, {2, 3, 128, 1}};
-  std::vector<int64_t> offsets;
-  EXPECT_EQ(packBoxes(boxes, 64, offsets), 128);
-  EXPECT_EQ(offsets, std::vector<int64_t>(3, 0));
+  PackResult result =
+      packSteps({{{{0, 2}, 128}, {{1, 3}, 128, 0}, {{2, 4}, 128, 1}}, 64});
+  EXPECT_EQ(result.height, 128);
+  EXPECT_EQ(result.offsets, std::vector<int64_t>(3, 0));
+}
+
+/// Without a search the load is known, and nothing else.
+TEST(Packing, LoadAlone) {
+  PackResult result = pack({{{{0, 5}, 50}, {{4, 9}, 50}}}, {.search = false});
+  EXPECT_EQ(result.facts.load, 100);
+  EXPECT_EQ(result.facts.lowerBound, 100);
+  EXPECT_TRUE(result.offsets.empty());
 }
 
 /// Tests published packing problems if their files exist.
@@ -114,7 +130,7 @@ TEST(Packing, PublishedProblems) {
     std::ifstream file(folder / (std::string(name) + ".csv"));
     std::string line;
     std::getline(file, line);
-    std::vector<Box> boxes;
+    PackProblem problem;
     while (std::getline(file, line)) {
       for (char &c : line)
         if (c == ',')
@@ -122,12 +138,12 @@ TEST(Packing, PublishedProblems) {
       std::istringstream fields(line);
       int64_t id, first, end, bytes;
       if (fields >> id >> first >> end >> bytes)
-        boxes.push_back({int32_t(first), int32_t(end) - 1, bytes, -1});
+        problem.buffers.push_back({{first, end}, bytes});
     }
-    ASSERT_FALSE(boxes.empty()) << name;
-    std::vector<int64_t> offsets;
-    int64_t arena = packBoxes(boxes, 1, offsets), load = loadOf(boxes);
-    expectValid(boxes, 1, offsets, arena);
+    ASSERT_FALSE(problem.buffers.empty()) << name;
+    PackResult result = packSteps(problem);
+    int64_t arena = result.height, load = loadOf(problem.buffers);
+    expectValid(problem, result);
     EXPECT_LE(double(arena), 1.35 * double(load)) << name;
     RecordProperty(name, std::to_string(double(arena) / double(load)));
   }

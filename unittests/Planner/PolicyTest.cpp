@@ -55,7 +55,7 @@ struct Layers {
 
 Result planWithout(const Graph &graph) {
   Options options;
-  return solve(graph, options);
+  return BudgetPlanner(graph).solve(options);
 }
 
 std::vector<int> runs(const Graph &graph, const std::vector<NodeId> &steps) {
@@ -225,7 +225,7 @@ TEST(Policy, RandomPoliciesGiveValidPlansWithinTheBudget) {
     options.effort = 0.1;
     options.pack = true;
     options.arenaHoldsAll = false;
-    Result result = solve(constrained.graph, options);
+    Result result = BudgetPlanner(constrained.graph).solve(options);
     ASSERT_TRUE(result.hasPlan()) << result.message;
     for (int part = 0; part < 2; ++part) {
       Plan plan = restorePlan(graph, constrained, result.plan, false);
@@ -238,7 +238,7 @@ TEST(Policy, RandomPoliciesGiveValidPlansWithinTheBudget) {
         EXPECT_GE(times[n], 2);
       fitted += part;
       options.budget = result.plan.arena * 9 / 10;
-      result = solve(constrained.graph, options);
+      result = BudgetPlanner(constrained.graph).solve(options);
       if (!result.hasPlan())
         break;
     }

@@ -44,7 +44,7 @@ TEST(Planner, EveryStrategyGivesValidPlans) {
     Graph graph = randomGraph(seed, 10 + int(seed) * 4, seed % 3 == 0);
     ASSERT_EQ(validate(graph), "");
     int64_t full = programPeak(graph), bound = memoryBound(graph);
-    EXPECT_LE(bound, solve(graph, optionsFor(0)).plan.arena);
+    EXPECT_LE(bound, BudgetPlanner(graph).solve(optionsFor(0)).plan.arena);
     for (const std::string &strategy : strategyNames(&baselines()))
       for (double ratio : {0.95, 0.75})
         for (bool pack : {false, true}) {
@@ -53,7 +53,7 @@ TEST(Planner, EveryStrategyGivesValidPlans) {
           options.more = &baselines();
           options.workLimit = runsLongTests() ? 0 : 1000000; // 0.05 s
           options.fixedOrder = seed % 4 < 2;
-          Result result = solve(graph, options);
+          Result result = BudgetPlanner(graph).solve(options);
           ASSERT_NE(result.status(), Status::Error)
               << result.message << " seed " << seed << " " << strategy;
           if (!result.hasPlan()) {
@@ -88,7 +88,8 @@ TEST(Planner, SameQuestionSameAnswer) {
   for (uint64_t seed = 0; seed < (runsLongTests() ? 6 : 2); ++seed) {
     Graph graph = randomGraph(seed + 100, 60);
     Options options = optionsFor(int64_t(double(programPeak(graph)) * 0.85));
-    Result first = solve(graph, options), second = solve(graph, options);
+    Result first = BudgetPlanner(graph).solve(options),
+           second = BudgetPlanner(graph).solve(options);
     EXPECT_EQ(first.plan.steps, second.plan.steps);
     EXPECT_EQ(first.plan.offsets, second.plan.offsets);
     EXPECT_EQ(first.message, second.message);
@@ -111,10 +112,10 @@ TEST(Planner, MoreBytesNeverCostMore) {
 
 TEST(Planner, UnconstrainedRecomputesNothing) {
   Graph graph = chain(20);
-  Result result = solve(graph, optionsFor(0));
+  Result result = BudgetPlanner(graph).solve(optionsFor(0));
   EXPECT_EQ(result.status(), Status::Optimal);
   EXPECT_EQ(result.plan.steps.size(), graph.nodes.size());
-  Result same = solve(graph, optionsFor(result.plan.arena));
+  Result same = BudgetPlanner(graph).solve(optionsFor(result.plan.arena));
   EXPECT_EQ(same.plan.steps, result.plan.steps);
 }
 
@@ -124,26 +125,26 @@ TEST(Planner, ChainsShrinkToTheirRoot) {
   Graph graph = chain(100);
   Options options = optionsFor(0);
   options.effort = 0.2;
-  Result least = minimize(graph, options);
+  Result least = BudgetPlanner(graph).minimize(options);
   ASSERT_TRUE(least.hasPlan());
   EXPECT_LE(least.plan.minimumBudget, 100 * 20);
   EXPECT_EQ(least.plan.minimumBudget, least.plan.arena);
   options.budget = 100 * 25;
-  Result root = solve(graph, options);
+  Result root = BudgetPlanner(graph).solve(options);
   ASSERT_TRUE(root.hasPlan()) << root.message;
   EXPECT_LE(root.plan.cost, baseCost(graph) * 1.34);
 }
 
 TEST(Planner, SaysWhatIsTheSmallest) {
   Graph graph = chain(10);
-  Result result = solve(graph, optionsFor(150));
+  Result result = BudgetPlanner(graph).solve(optionsFor(150));
   EXPECT_EQ(result.status(), Status::Infeasible);
   EXPECT_GT(result.plan.provenMinimum, 150);
   EXPECT_GE(result.plan.minimumBudget, result.plan.provenMinimum);
   EXPECT_NE(result.message.find(std::to_string(result.plan.minimumBudget)),
             std::string::npos);
   EXPECT_FALSE(result.aliveAtPeak.empty());
-  Result at = solve(graph, optionsFor(result.plan.minimumBudget));
+  Result at = BudgetPlanner(graph).solve(optionsFor(result.plan.minimumBudget));
   EXPECT_TRUE(at.hasPlan()) << at.message;
 }
 
@@ -158,23 +159,23 @@ TEST(Planner, TheMinimumIsWherePlansBegin) {
     Options options = optionsFor(0, pack);
     options.fixedOrder = seed % 5 == 4;
     options.arenaHoldsAll = seed % 2 == 0;
-    Result least = minimize(graph, options);
+    Result least = BudgetPlanner(graph).minimize(options);
     ASSERT_TRUE(least.hasPlan()) << "seed " << seed << ": " << least.message;
     int64_t minimum = least.plan.minimumBudget;
     EXPECT_GE(minimum, least.plan.provenMinimum);
     tight += minimum > least.plan.provenMinimum;
     options.budget = minimum;
-    Result at = solve(graph, options);
+    Result at = BudgetPlanner(graph).solve(options);
     ASSERT_TRUE(at.hasPlan()) << "seed " << seed << ": " << at.message;
     EXPECT_LE(at.plan.arena, minimum) << "seed " << seed;
     for (int64_t more : {graph.alignment, minimum / 50, minimum / 5}) {
       options.budget = minimum + more;
-      EXPECT_TRUE(solve(graph, options).hasPlan())
+      EXPECT_TRUE(BudgetPlanner(graph).solve(options).hasPlan())
           << "seed " << seed << ", " << more << " more";
     }
     for (int64_t less : {int64_t(1), graph.alignment, minimum / 50}) {
       options.budget = minimum - less;
-      Result below = solve(graph, options);
+      Result below = BudgetPlanner(graph).solve(options);
       // A search for that very budget may find a plan that bisection missed.
       if (below.hasPlan())
         EXPECT_EQ(verify(graph, below.plan, options.budget), "");
@@ -209,7 +210,7 @@ TEST(Planner, SaysThatTheTimeLimitStruck) {
   Options options;
   options.pack = true;
   options.timeLimitSeconds = 0.5;
-  Result result = minimize(graph, options);
+  Result result = BudgetPlanner(graph).minimize(options);
   ASSERT_TRUE(result.hasPlan()) << result.message;
   EXPECT_TRUE(result.cut);
   EXPECT_NE(result.message.find("the time limit of 0.5 s"), std::string::npos)
@@ -217,23 +218,25 @@ TEST(Planner, SaysThatTheTimeLimitStruck) {
   EXPECT_LE(result.plan.arena, programPeak(graph));
   options.timeLimitSeconds = 0;
   options.workLimit = 10000000; // As much work, however busy the machine is.
-  result = minimize(graph, options);
+  result = BudgetPlanner(graph).minimize(options);
   EXPECT_TRUE(result.cut);
   EXPECT_LT(result.plan.arena, programPeak(graph));
-  EXPECT_FALSE(solve(chain(10), optionsFor(600)).cut);
+  EXPECT_FALSE(BudgetPlanner(chain(10)).solve(optionsFor(600)).cut);
 }
 
 TEST(Planner, RefusesBadQuestions) {
   Graph graph = chain(3);
   Options options = optionsFor(100);
   options.strategy = "magic";
-  EXPECT_EQ(solve(graph, options).status(), Status::Error);
-  EXPECT_NE(solve(graph, options).message.find("unknown strategy 'magic'"),
+  EXPECT_EQ(BudgetPlanner(graph).solve(options).status(), Status::Error);
+  EXPECT_NE(BudgetPlanner(graph).solve(options).message.find(
+                "unknown strategy 'magic'"),
             std::string::npos);
-  EXPECT_EQ(solve(graph, optionsFor(-5)).status(), Status::Error);
+  EXPECT_EQ(BudgetPlanner(graph).solve(optionsFor(-5)).status(), Status::Error);
   graph.nodes[0].inputs = {99};
-  EXPECT_EQ(solve(graph, optionsFor(0)).status(), Status::Error);
-  EXPECT_EQ(solve(Graph(), optionsFor(0)).status(), Status::Optimal);
+  EXPECT_EQ(BudgetPlanner(graph).solve(optionsFor(0)).status(), Status::Error);
+  EXPECT_EQ(BudgetPlanner(Graph()).solve(optionsFor(0)).status(),
+            Status::Optimal);
 }
 
 /// Updates free gradients early, but never before the last reader.
@@ -258,7 +261,7 @@ TEST(Planner, UpdatesRunAsSoonAsTheyMay) {
     graph.nodes[n].mutates = {params[i]};
     graph.nodes[n].recompute = false;
   }
-  Result result = solve(graph, optionsFor(0));
+  Result result = BudgetPlanner(graph).solve(optionsFor(0));
   ASSERT_TRUE(result.hasPlan());
   EXPECT_LE(result.plan.peak, 800 + 10 + 100 + 20);
   EXPECT_GE(programPeak(graph), 1600);
@@ -284,7 +287,7 @@ TEST(Planner, PublishedGraphs) {
     ASSERT_TRUE(graph) << c.name << ": " << error;
     Options options;
     options.budget = int64_t(double(programPeak(*graph)) * c.ratio);
-    Result result = solve(*graph, options);
+    Result result = BudgetPlanner(*graph).solve(options);
     ASSERT_TRUE(result.hasPlan()) << c.name << ": " << result.message;
     EXPECT_LE(100 * (result.plan.cost / baseCost(*graph) - 1),
               c.overhead + 0.001)

@@ -102,8 +102,8 @@ TEST(Report, AddsUpOnRandomGraphs) {
   int recomputing = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Graph graph = randomGraph(seed, 22, seed % 2);
-    Result least =
-        minimize(graph, {.workLimit = 300000, .threads = 1, .effort = 0.05});
+    Result least = BudgetPlanner(graph).minimize(
+        {.workLimit = 300000, .threads = 1, .effort = 0.05});
     ASSERT_TRUE(least.hasPlan()) << least.message;
     ReportOptions options;
     options.budget = least.plan.minimumBudget;
@@ -159,7 +159,7 @@ TEST(Report, NamesThatAreSharedGetTheirIds) {
   graph.values[2].name.clear();
   EXPECT_EQ(Labels(graph).value(2, 1), "value 102 of conv");
   // Reports use them.
-  Result result = solve(graph, {.budget = 0});
+  Result result = BudgetPlanner(graph).solve({.budget = 0});
   std::set<std::string> names;
   for (const ValueReport &entry : makeReport(graph, result, {}).values)
     EXPECT_TRUE(names.insert(entry.name).second) << entry.name;

@@ -7,6 +7,7 @@
 #include "GraphFamilies.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Report.h"
+#include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Planner/Verifier.h"
 
 #include <gtest/gtest.h>
@@ -57,6 +58,49 @@ TEST(Request, RefusesWhatMakesNoSense) {
   std::string both = refusal({{"nonsense", "1"}, {"budget-ratio", "2"}});
   EXPECT_NE(both.find("nonsense"), std::string::npos);
   EXPECT_NE(both.find("is not a ratio"), std::string::npos);
+}
+
+/// Each row of the table of search options that has a flag is stored by it,
+/// stands in the help and has a range.
+TEST(Request, TakesEachSearchOption) {
+  std::string help = requestHelp();
+  for (const SearchOption &row : searchOptions()) {
+    if (row.flag.empty())
+      continue;
+    std::string flag = row.flag.str();
+    EXPECT_NE(help.find("--" + flag), std::string::npos) << flag;
+    bool name = std::holds_alternative<std::string Options::*>(row.member);
+    auto request = readRequest({{flag, row.value.empty() ? ""
+                                       : name            ? "dtr"
+                                                         : "7"}});
+    ASSERT_TRUE(bool(request)) << flag;
+    EXPECT_TRUE(std::visit(
+        [&](auto member) {
+          return request->search.*member != Options().*member;
+        },
+        row.member))
+        << flag;
+    EXPECT_EQ(request->search.searchToLimit, row.limits) << flag;
+    if (!row.value.empty())
+      EXPECT_EQ(refusal({{flag, "-1"}}).rfind("--" + flag + ": '-1' is", 0), 0u)
+          << flag;
+  }
+}
+
+/// Options of a program are checked by the same ranges, and named as their
+/// user names them.
+TEST(Request, ChecksSearchOptions) {
+  Options options;
+  EXPECT_FALSE(bool(checkSearch(options))); // defaults may lie outside
+  options.threads = 257;
+  EXPECT_EQ(takeErrorText(checkSearch(options)).text,
+            "--search-threads is an integer from 1 to 256");
+  EXPECT_EQ(takeErrorText(checkSearch(options, OptionStyle::Pass)).text,
+            "threads is an integer from 1 to 256");
+  options = {};
+  options.effort = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(takeErrorText(checkSearch(options)).text,
+            "--effort is a number from 0 to 1e+06");
 }
 
 /// The answer to each question names the budget that it is for, and has the
@@ -123,7 +167,7 @@ TEST(Request, StepsOfFilesAreCheckedFirst) {
 TEST(Request, FilesAreHeldToTheirBudget) {
   Graph graph = chain(4);
   PlanFile file;
-  file.plan = solve(graph, {}).plan;
+  file.plan = BudgetPlanner(graph).solve({}).plan;
   EXPECT_EQ(verifyFile(graph, file, 0), "");
   file.budget = 1;
   EXPECT_NE(verifyFile(graph, file, 0), "");

@@ -77,19 +77,19 @@ public:
     BudgetPlanner planner(searched);
     Result least = planner.minimize(options);
     state(least, least.plan.minimumBudget);
-    state(minimize(searched, options), least.plan.minimumBudget);
+    state(BudgetPlanner(searched).minimize(options), least.plan.minimumBudget);
     for (int64_t budget :
          {least.plan.minimumBudget - 1, least.plan.provenMinimum - 1,
           programLoad(searched)}) {
       options.budget = std::max<int64_t>(budget, 1);
       state(planner.solve(options), options.budget);
-      state(solve(searched, options), options.budget);
+      state(BudgetPlanner(searched).solve(options), options.budget);
       options.pack = true;
       state(planner.solve(options), options.budget);
       options.pack = false;
     }
     options.budget = 0;
-    state(solve(searched, options), 0);
+    state(BudgetPlanner(searched).solve(options), 0);
     curve(options);
   }
 
@@ -196,13 +196,13 @@ TEST(Scope, WordsSayWhichPlansAreMeant) {
   Graph graph = twoPairs();
   Options options = optionsOf({Restriction::FixedOrder});
   options.budget = 15;
-  Result none = solve(graph, options);
+  Result none = BudgetPlanner(graph).solve(options);
   EXPECT_EQ(none.status(), Status::Infeasible);
   EXPECT_EQ(none.message,
             "no plan in program order exists for a budget of 15 bytes; the "
             "smallest budget found is 21 bytes, and no plan in program order "
             "needs less than 21");
-  EXPECT_EQ(minimize(graph, Options()).plan.minimumBudget, 12);
+  EXPECT_EQ(BudgetPlanner(graph).minimize(Options()).plan.minimumBudget, 12);
   using enum Restriction;
   EXPECT_EQ((Scope{Policy, OrderOnly}.words()),
             " that follows the policy and recomputes nothing else");
@@ -213,15 +213,15 @@ TEST(Scope, WordsSayWhichPlansAreMeant) {
 /// A plan that is not one of those that it says it speaks of is refused.
 TEST(Scope, StepsAreHeldToIt) {
   Graph graph = twoPairs();
-  Plan plan = minimize(graph, Options()).plan; // in another order
+  Plan plan = BudgetPlanner(graph).minimize(Options()).plan; // in another order
   EXPECT_EQ(verify(graph, plan, 0), "");
   plan.scope.add(Restriction::FixedOrder);
   EXPECT_EQ(verify(graph, plan, 0).find("restricted to fixed_order, and yet"),
             0u);
   Graph line = chain(4);
   Options options;
-  options.budget = minimize(line, options).plan.minimumBudget;
-  plan = solve(line, options).plan;
+  options.budget = BudgetPlanner(line).minimize(options).plan.minimumBudget;
+  plan = BudgetPlanner(line).solve(options).plan;
   ASSERT_GT(plan.steps.size(), line.nodes.size());
   plan.scope.add(Restriction::OrderOnly);
   EXPECT_NE(verify(line, plan, 0).find("runs twice"), std::string::npos);
@@ -234,14 +234,14 @@ TEST(Scope, StepsAreHeldToIt) {
 TEST(Scope, HintsDoNotLeadOutOfIt) {
   Graph line = chain(4);
   Options free;
-  free.budget = minimize(line, free).plan.minimumBudget;
-  Plan hint = solve(line, free).plan;
+  free.budget = BudgetPlanner(line).minimize(free).plan.minimumBudget;
+  Plan hint = BudgetPlanner(line).solve(free).plan;
   Options options = optionsOf({Restriction::OrderOnly});
   options.hint = &hint;
-  for (const Result &point : pareto(line, options, 4))
+  for (const Result &point : BudgetPlanner(line).pareto(options, 4))
     EXPECT_EQ(point.plan.steps.size(), line.nodes.size());
   options.budget = free.budget;
-  EXPECT_EQ(solve(line, options).status(), Status::Infeasible);
+  EXPECT_EQ(BudgetPlanner(line).solve(options).status(), Status::Infeasible);
 }
 
 } // namespace

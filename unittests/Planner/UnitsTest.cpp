@@ -52,26 +52,28 @@ static Options packed() {
 /// Returns a budget between the smallest one and the need without
 /// recomputation.
 static int64_t tightBudget(const Graph &graph, Options options) {
-  int64_t least = minimize(graph, options).plan.minimumBudget;
+  int64_t least = BudgetPlanner(graph).minimize(options).plan.minimumBudget;
   options.budget = 0;
-  return least + (solve(graph, options).plan.arena - least) / 3;
+  return least + (BudgetPlanner(graph).solve(options).plan.arena - least) / 3;
 }
 
 TEST(Units, OfCostsDecideNothing) {
   for (const Graph &graph : someGraphs()) {
     Options options = packed();
     options.budget = tightBudget(graph, options);
-    Result known = solve(graph, options), least = minimize(graph, options);
+    Result known = BudgetPlanner(graph).solve(options),
+           least = BudgetPlanner(graph).minimize(options);
     ASSERT_TRUE(known.hasPlan() && least.hasPlan());
     for (double factor : {400.0, 0.001, 7.0}) {
       Graph other = scaled(graph, factor, 1);
-      Result result = solve(other, options);
+      Result result = BudgetPlanner(other).solve(options);
       EXPECT_EQ(result.plan.steps, known.plan.steps) << factor;
       EXPECT_EQ(result.plan.offsets, known.plan.offsets) << factor;
       EXPECT_EQ(result.status(), known.status()) << factor;
       EXPECT_NEAR(result.plan.cost, known.plan.cost * factor,
                   1e-9 * result.plan.cost);
-      EXPECT_EQ(minimize(other, options).plan.steps, least.plan.steps);
+      EXPECT_EQ(BudgetPlanner(other).minimize(options).plan.steps,
+                least.plan.steps);
     }
   }
 }
@@ -80,21 +82,22 @@ TEST(Units, OfBytesDecideNothing) {
   for (const Graph &graph : someGraphs()) {
     Options options = packed();
     options.budget = tightBudget(graph, options);
-    Result known = solve(graph, options), least = minimize(graph, options);
+    Result known = BudgetPlanner(graph).solve(options),
+           least = BudgetPlanner(graph).minimize(options);
     ASSERT_TRUE(known.hasPlan() && least.hasPlan());
     for (int64_t factor : {7, 1000}) {
       Graph other = scaled(graph, 1, factor);
       Options more = options;
       more.budget *= factor;
-      Result result = solve(other, more);
+      Result result = BudgetPlanner(other).solve(more);
       EXPECT_EQ(result.plan.steps, known.plan.steps) << factor;
       EXPECT_EQ(result.plan.arena, known.plan.arena * factor);
       EXPECT_EQ(result.plan.peak, known.plan.peak * factor);
-      EXPECT_EQ(minimize(other, more).plan.minimumBudget,
+      EXPECT_EQ(BudgetPlanner(other).minimize(more).plan.minimumBudget,
                 least.plan.minimumBudget * factor);
       // Bytes between two units are of no use.
       more.budget += factor - 1;
-      EXPECT_EQ(solve(other, more).plan.steps, known.plan.steps);
+      EXPECT_EQ(BudgetPlanner(other).solve(more).plan.steps, known.plan.steps);
     }
   }
 }
@@ -103,7 +106,7 @@ TEST(Units, LessThanOneUnitIsTooLittle) {
   Graph graph = scaled(chain(20), 1, 512);
   Options options = packed();
   options.budget = 1;
-  EXPECT_EQ(solve(graph, options).status(), Status::Infeasible);
+  EXPECT_EQ(BudgetPlanner(graph).solve(options).status(), Status::Infeasible);
 }
 
 TEST(Units, WhatKernelsTakeToStartDecidesNoBytes) {
@@ -117,7 +120,8 @@ TEST(Units, WhatKernelsTakeToStartDecidesNoBytes) {
       without.nodes[n].cost -= least;
       with.nodes[n].cost += start;
     }
-    Result cheap = minimize(without, options), dear = minimize(with, options);
+    Result cheap = BudgetPlanner(without).minimize(options),
+           dear = BudgetPlanner(with).minimize(options);
     ASSERT_TRUE(cheap.hasPlan() && dear.hasPlan());
     EXPECT_LE(dear.plan.minimumBudget, cheap.plan.minimumBudget);
     if (dear.plan.minimumBudget == cheap.plan.minimumBudget)
@@ -132,10 +136,10 @@ TEST(Units, HintsByOtherCostsAreKept) {
     Graph other = graph;
     for (Node &node : other.nodes)
       node.cost = 1; // Another model of costs altogether.
-    Result hint = solve(other, options);
+    Result hint = BudgetPlanner(other).solve(options);
     ASSERT_TRUE(hint.hasPlan());
     options.hint = &hint.plan;
-    Result result = solve(graph, options);
+    Result result = BudgetPlanner(graph).solve(options);
     ASSERT_TRUE(result.hasPlan());
     EXPECT_LE(result.plan.cost, costOf(graph, hint.plan) * (1 + 1e-9));
   }

@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// A problem is a list of buffers with lifespans and sizes, a solution an offset
+// for each; the words are those of MiniMalloc (Moffitt, ASPLOS 2023).
+//
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_PACKING_H
 #define CKOPT_PLANNER_PACKING_H
@@ -13,81 +16,78 @@
 
 namespace ckopt::planner {
 
-/// A box to place: `bytes` over the steps [first, last]. If `inPlaceOf` is not
-/// negative, the box either starts at that box's offset, and then shares its
-/// last step (which is this one's first), or does not overlap it.
-struct Box {
-  int32_t first, last;
-  int64_t bytes;
+/// Times that something lives: half-open, [lower, upper).
+struct Lifespan {
+  int64_t lower, upper;
+};
+
+/// Bytes to place at one offset for a lifespan.
+struct Buffer {
+  Lifespan lifespan;
+  int64_t size;
+  /// A buffer before this one in the problem, or -1. This one either starts at
+  /// that one's offset, and then shares its last time (which is this one's
+  /// first), or does not overlap it.
   int32_t inPlaceOf = -1;
 };
 
-/// Computes offsets of the boxes, multiples of `alignment`; returns the arena's
-/// size. Runs for about `effort` seconds at most (counted in steps, not by the
-/// clock). `facts` (optional) receives what is known about smaller arenas.
-int64_t packBoxes(const std::vector<Box> &boxes, int64_t alignment,
-                  std::vector<int64_t> &offsets, double effort = 1,
-                  PackingFacts *facts = nullptr);
-
-/// Sets offsets, initial, arena and packing of a plan from its steps. With
-/// `holdsAll`, inputs and persistent values lie in the arena. Returns whether
-/// these steps are proven to have no smaller arena.
-PackProof packPlan(const Graph &graph, Plan &plan, bool holdsAll,
-                   double effort = 1);
-
-/// Returns bounds on the packing of the plan's steps, with the inputs and
-/// persistent values in the arena that `initial` names. `effort` as above; with
-/// 0 only the load is computed. `arena` (optional) receives the smallest one
-/// found, or -1 if none was looked for.
-PackingFacts packingFacts(const Graph &graph, const Plan &plan,
-                          double effort = 0, int64_t *arena = nullptr);
-
-/// A buffer of a packing problem: `size` bytes over the times [lower, upper).
-struct PackItem {
-  int64_t lower, upper, size;
-};
-
-struct PackOptions {
-  /// Bytes to fit into, upon which the search ends; 0: as few as can be found.
-  int64_t capacity = 0;
+struct PackProblem {
+  std::vector<Buffer> buffers;
   /// Offsets are multiples of this number of bytes, and sizes are rounded up to
   /// it.
   int64_t alignment = 1;
-  /// Work units (about 50 ns each); 0: a limit scaled from the problem's size.
-  int64_t workLimit = 0;
+  /// Bytes to fit into, upon which the search ends; 0: as few as can be found.
+  int64_t capacity = 0;
+};
+
+struct PackOptions {
+  /// Work units (about 50 ns each; the default is ten to fifteen seconds).
+  int64_t workLimit = 200'000'000;
   /// Safety net in seconds; 0: none. An answer depends on it only if it is
   /// reached.
   double timeLimitSeconds = 0;
-  /// Threads to use; the answer does not depend on it.
-  int threads = 1;
   uint64_t seed = 1;
+  /// Replaces times by their ranks, which mean the same. Without it, times are
+  /// small (0 to 2^31), and longer lifespans may be placed first.
+  bool rankTimes = true;
+  /// Computes the load alone if not set.
+  bool search = true;
 };
 
 enum class PackStatus : uint8_t {
   Fits,    ///< offsets within the capacity (or, without one, the best found)
   TooMuch, ///< proven: no packing fits the capacity
   Unknown, ///< none found within the capacity, and not proven impossible
-  Error,   ///< invalid items or options; see message
+  Error,   ///< an invalid problem; see message
 };
 
 struct PackResult {
   PackStatus status = PackStatus::Error;
-  /// Offsets by item: the best packing found, even if it exceeds the capacity;
-  /// empty on Error.
+  /// Offsets by buffer: the best packing found, even if it exceeds the
+  /// capacity; empty on Error, and without a search.
   std::vector<int64_t> offsets;
   /// Size of the arena for `offsets`, bytes.
   int64_t height = 0;
-  /// A proven lower bound of the arena in bytes: the load, or the result of a
-  /// search.
-  int64_t lowerBound = 0;
+  /// What is known of smaller arenas.
+  PackingFacts facts;
   /// How the height (or, if nothing fits, the status) is proven.
   PackProof proof = PackProof::None;
   std::string message;
 };
 
-/// Packs items, offline dynamic storage allocation.
-PackResult packProblem(const std::vector<PackItem> &items,
-                       const PackOptions &options);
+/// Packs buffers: offline dynamic storage allocation.
+PackResult pack(const PackProblem &problem, const PackOptions &options = {});
+
+/// Returns the problem of a plan's steps, with the inputs and persistent values
+/// in the arena that `initial` names.
+PackProblem packingOf(const Graph &graph, const Plan &plan);
+/// Returns the limits for such a problem; its times are steps. At effort 1 they
+/// are a second at most.
+PackOptions planPacking(const PackProblem &problem, double effort = 1);
+
+/// Sets offsets, initial, arena and packing of a plan from its steps. With
+/// `holdsAll`, inputs and persistent values lie in the arena.
+void packPlan(const Graph &graph, Plan &plan, bool holdsAll, double effort = 1);
 
 /// A packing problem as a CSV file: a header that names the columns `lower`,
 /// `upper` (exclusive) and `size` in any order, and one line for each item.
@@ -95,7 +95,7 @@ PackResult packProblem(const std::vector<PackItem> &items,
 struct PackingCsv {
   std::string header;
   std::vector<std::string> rows;
-  std::vector<PackItem> items;
+  std::vector<Buffer> buffers;
 };
 
 /// Reads a problem. On failure returns nothing and sets `error` to the line and

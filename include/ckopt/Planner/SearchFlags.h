@@ -11,15 +11,11 @@
 
 namespace ckopt::planner {
 
-/// Adds --strategy, --fixed-order, --order-only, --time-limit, --work-limit,
-/// --effort, --search-seed and --search-threads. Commands in `planning` take
-/// all of them, those in `packing` only flags that also apply to packing alone.
-/// A limit also asks to search until it is reached.
+/// Adds a flag for each row of the options' table (SearchOptions.h) that has
+/// one. Commands in `planning` take all of them, those in `packing` only those
+/// that also apply to packing alone.
 void addSearchFlags(FlagTable &table, Options &options, unsigned planning,
                     unsigned packing = 0);
-
-/// Returns a usage error if the options leave nothing to search.
-llvm::Error checkSearch(const Options &options);
 
 } // namespace ckopt::planner
 

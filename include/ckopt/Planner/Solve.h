@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// solve() finds a plan of small cost within a budget, minimize() the smallest
-// budget for which it can find a plan. Every plan that is returned was checked
-// by verify(), which shares no code with the solvers. The same graph and
-// options give the same plan: all limits are counts scaled from the graph's
-// size; the time limit is only a safety net.
+// BudgetPlanner is the only door: solve() finds a plan of small cost within a
+// budget, minimize() the smallest budget for which it can find a plan, pareto()
+// the curve between. Every plan that is returned was checked by verify(), which
+// shares no code with the solvers, and names the plans that it speaks of. The
+// same graph and options give the same plan: all limits are counts scaled from
+// the graph's size; the time limit is only a safety net.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_SOLVE_H
@@ -19,6 +20,7 @@
 namespace ckopt::planner {
 
 struct Strategy;
+struct Tuning;
 
 struct Options {
   /// Budget in bytes; 0: unconstrained (smallest cost, then smallest peak).
@@ -57,6 +59,8 @@ struct Options {
   bool arenaHoldsAll = true;
   /// Work factor of the local search; 1 is the default effort, 0 none.
   double effort = 1;
+
+  bool isAuto() const { return strategy == "auto"; }
 };
 
 struct Result {
@@ -88,29 +92,22 @@ struct Result {
   bool hasPlan() const { return isPlan(plan.status); }
 };
 
-Result solve(const Graph &graph, const Options &options);
-
-/// Finds the smallest budget for which it can find a plan, as
-/// `plan.minimumBudget`; `plan.provenMinimum` is a proven bound below it.
-/// options.budget is ignored. solve() succeeds for every budget from there on
-/// and for none below (unless the time limit was reached).
-Result minimize(const Graph &graph, const Options &options);
-
-/// Runs BudgetPlanner::pareto for one graph.
-std::vector<Result> pareto(const Graph &graph, const Options &options,
-                           int points);
-
-/// Plans one graph for several budgets and remembers every plan, so that a
-/// larger budget never gives a costlier plan than a smaller one asked for
-/// earlier. The graph must outlive it.
+/// Answers questions on one graph and remembers every plan, so that a larger
+/// budget never gives a costlier plan than a smaller one asked for earlier. The
+/// graph must outlive it; for one question a temporary will do.
 class BudgetPlanner {
 public:
-  explicit BudgetPlanner(const Graph &graph);
+  /// `tuning` (null: the defaults) is for tests, and must outlive it, too.
+  explicit BudgetPlanner(const Graph &graph, const Tuning *tuning = nullptr);
   ~BudgetPlanner();
   BudgetPlanner(const BudgetPlanner &) = delete;
   BudgetPlanner &operator=(const BudgetPlanner &) = delete;
 
   Result solve(const Options &options);
+  /// Finds the smallest budget for which it can find a plan, as
+  /// `plan.minimumBudget`; `plan.provenMinimum` is a proven bound below it.
+  /// options.budget is ignored. solve() succeeds for every budget from there on
+  /// and for none below (unless the time limit was reached).
   Result minimize(const Options &options);
   /// Returns the curve of cost against budget: at most `points` budgets from
   /// the smallest found to the one that needs no recomputation, rising; cost

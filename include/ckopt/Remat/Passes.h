@@ -27,11 +27,13 @@ std::unique_ptr<mlir::Pass> createRematPass(RematOptions options,
 /// Creates the pass with costs that were read already.
 std::unique_ptr<mlir::Pass> createOverlapPass(const CostOptions &costs);
 
-/// Parses the pass's textual options, and reads the files that they name. Usage
-/// errors say what is wrong. Options that only the pass knows (which functions,
-/// report, plan-out) are not in it.
-llvm::Expected<RematOptions> parseRematOptions(const RematPassOptions &options);
-/// Returns the textual options that parse to these options.
+/// Parses the pass's textual options, and reads the files that they name; how
+/// to search stands in `search`. Usage errors say what is wrong. Options that
+/// only the pass knows (which functions, report, plan-out) are not in it.
+llvm::Expected<RematOptions>
+parseRematOptions(const RematPassOptions &options,
+                  const planner::Options &search = {});
+/// Returns the textual options that parse to these options, without `search`.
 RematPassOptions printedOptions(const RematOptions &options);
 
 } // namespace ckopt

@@ -53,6 +53,9 @@ def RematPass : Pass<"remat"> {
     alive at the peak. What the plan is like stands in the function's attribute
     `ckopt.plan`, in `report`, and in remarks (`remarks`, or the optimization
     remarks of category `remat`: `--remarks-filter=remat`).
+
+    Further options say how to search: one for each row of the table of
+    lib/Planner/Formats/SearchOptions.cpp (`strategy`, `effort`, `seed`, ...).
   }];
   let options = [
     Option<"budget", "budget", "std::string", "\"\"",
@@ -62,26 +65,6 @@ def RematPass : Pass<"remat"> {
            "Share of the peak without recomputation (`0.6`)">,
     Option<"activationRatio", "activation-ratio", "std::string", "\"\"",
            "Share of the reducible part of the peak; the rest stays">,
-    Option<"strategy", "strategy", "std::string", "\"auto\"",
-           "Planner strategy; an unknown one lists all">,
-    Option<"timeLimit", "time-limit", "::ckopt::Real", "60",
-           "Seconds for one function (a safety net); 0: none">,
-    Option<"workLimit", "work-limit", "int64_t", "0",
-           "Work units (about 50 ns each) for one function, which make the "
-           "same plan on every machine; 0: scaled from the function's size">,
-    Option<"effort", "effort", "::ckopt::Real", "1",
-           "Work factor of the local search; 0: none">,
-    Option<"seed", "seed", "uint64_t", "1", "Seed of the local search">,
-    Option<"threads", "threads", "int", "0",
-           "Threads of the search; 0: all cores. The plan does not depend on "
-           "it">,
-    Option<"searchToLimit", "search-to-limit", "bool", "false",
-           "Search until a limit strikes or nothing better can exist, instead "
-           "of as long as seems worth while">,
-    Option<"fixedOrder", "fixed-order", "bool", "false",
-           "Keep the program's order; only add recomputation">,
-    Option<"orderOnly", "order-only", "bool", "false",
-           "Recompute nothing: search the order alone">,
     Option<"costModel", "cost-model", "std::string", "\"analytic\"",
            "`analytic` (work, bytes, measured rates), `profile=FILE` "
            "(ckopt-profile/1) or `attribute` (`ckopt.cost` on every op); the "

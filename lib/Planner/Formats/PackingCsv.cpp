@@ -136,23 +136,24 @@ bool Reader::readRow(std::string_view line) {
   if (fields.size() != columns)
     return fail(std::to_string(fields.size()) + " fields, but the header has " +
                 std::to_string(columns));
-  PackItem item{};
-  if (!number(fields[lower], "lower", item.lower) ||
-      !number(fields[upper], "upper", item.upper) ||
-      !number(fields[size], "size", item.size))
+  Buffer buffer{};
+  if (!number(fields[lower], "lower", buffer.lifespan.lower) ||
+      !number(fields[upper], "upper", buffer.lifespan.upper) ||
+      !number(fields[size], "size", buffer.size))
     return false;
-  if (item.lower >= item.upper)
-    return fail("lower " + std::to_string(item.lower) +
-                " is not before upper " + std::to_string(item.upper) +
+  if (buffer.lifespan.lower >= buffer.lifespan.upper)
+    return fail("lower " + std::to_string(buffer.lifespan.lower) +
+                " is not before upper " +
+                std::to_string(buffer.lifespan.upper) +
                 " (upper is exclusive)");
-  if (item.size < 0)
-    return fail("size " + std::to_string(item.size) + " is negative");
-  if (item.size > largestSum - sum)
+  if (buffer.size < 0)
+    return fail("size " + std::to_string(buffer.size) + " is negative");
+  if (buffer.size > largestSum - sum)
     return fail("the sizes up to here add up to more than 2^61 bytes");
-  if (csv.items.size() >= size_t(std::numeric_limits<int32_t>::max() / 2))
-    return fail("too many items");
-  sum += item.size;
-  csv.items.push_back(item);
+  if (csv.buffers.size() >= size_t(std::numeric_limits<int32_t>::max() / 2))
+    return fail("too many buffers");
+  sum += buffer.size;
+  csv.buffers.push_back(buffer);
   csv.rows.push_back(kept(fields));
   return true;
 }

@@ -113,7 +113,8 @@ ParetoCurve planner::paretoCurve(const Graph &graph, const Options &options,
                                  MessageClock *clock) {
   ParetoCurve curve;
   std::vector<Result> results =
-      pareto(constrained ? constrained->graph : graph, options, points);
+      BudgetPlanner(constrained ? constrained->graph : graph)
+          .pareto(options, points);
   if (results.empty() || !results.front().hasPlan()) {
     if (!results.empty())
       curve.error = std::move(results.front());

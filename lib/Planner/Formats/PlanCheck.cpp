@@ -101,7 +101,7 @@ Result ClaimChecker::ask(Scope scope) const {
   options.fixedOrder = scope.has(Restriction::FixedOrder);
   options.orderOnly = scope.has(Restriction::OrderOnly);
   options.timeLimitSeconds = 0;
-  return solve(graph, options);
+  return BudgetPlanner(graph).solve(options);
 }
 
 /// Checks that the plan is for this graph, as far as the two say what they are.
@@ -326,13 +326,13 @@ bool ClaimChecker::checkPacking() {
     claims.derived.push_back(claim);
     return true;
   }
-  int64_t arena = -1;
-  PackingFacts found = packingFacts(graph, plan, /*effort=*/1, &arena);
-  if (arena < stated.lowerBound)
+  PackProblem problem = packingOf(graph, plan);
+  PackResult found = pack(problem, planPacking(problem));
+  if (found.height < stated.lowerBound)
     return fail("packing: lower bound " + std::to_string(stated.lowerBound) +
-                " is wrong: an arena of " + std::to_string(arena) +
+                " is wrong: an arena of " + std::to_string(found.height) +
                 " bytes holds these steps");
-  if (found.lowerBound >= stated.lowerBound)
+  if (found.facts.lowerBound >= stated.lowerBound)
     claims.derived.push_back(claim + " (searched again)");
   else
     skip(claim, "rests on a search; without it " + std::to_string(stated.load) +

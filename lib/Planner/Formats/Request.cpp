@@ -81,13 +81,13 @@ int64_t planner::budgetBytes(const Graph &graph, const MemoryBudget &budget) {
 
 Result planner::planRequest(const Graph &graph, const Request &request) {
   if (request.budget.kind == MemoryBudget::Kind::Minimum) {
-    Result result = minimize(graph, request.search);
+    Result result = BudgetPlanner(graph).minimize(request.search);
     result.budget = result.plan.minimumBudget;
     return result;
   }
   Options options = request.search;
   options.budget = budgetBytes(graph, request.budget);
-  Result result = solve(graph, options);
+  Result result = BudgetPlanner(graph).solve(options);
   result.budget = options.budget;
   return result;
 }

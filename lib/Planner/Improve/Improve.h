@@ -29,7 +29,8 @@ struct OrderResult {
 /// Returns the order with the least peak that was found; it is never worse than
 /// the best of candidateOrders(), and is the same for any number of threads.
 OrderResult searchOrder(const Problem &problem, Deadline &deadline,
-                        uint64_t seed, double effort = 1, int threads = 1);
+                        uint64_t seed, double effort = 1, int threads = 1,
+                        const OrderTuning &tuning = defaultTuning.order);
 
 } // namespace ckopt::planner
 

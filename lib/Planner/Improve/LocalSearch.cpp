@@ -18,7 +18,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Improve/Improve.h"
-#include "Improve/ImproveTuning.h"
 #include "Improve/LocalSearchAnnealer.h"
 #include "ckopt/Base/Thread.h"
 
@@ -52,9 +51,10 @@ struct Amount {
 class LocalSearch {
 public:
   explicit LocalSearch(StrategyContext &context)
-      : context(context), problem(context.problem), tables(problem),
+      : context(context), problem(context.problem),
+        tuning(context.tuning.local), tables(problem),
         goal{context.budget, context.fixedOrder, false,
-             localTuning.penalty * std::max(problem.baseCost, 1e-300) /
+             tuning.penalty * std::max(problem.baseCost, 1e-300) /
                  std::max<double>(1, double(context.budget))},
         mean(std::max(problem.baseCost, 1e-300) / problem.numNodes) {}
   void run();
@@ -77,6 +77,7 @@ private:
 
   StrategyContext &context;
   const Problem &problem;
+  const LocalTuning &tuning;
   AnnealingTables tables;
   AnnealingGoal goal;
   double mean;
@@ -95,7 +96,7 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
   for (size_t i = 0; i < chains.size(); ++i) {
     double turn = double(i / threads + 1) / turns;
     parts.push_back(
-        context.deadline.part(units, timeShare * localTuning.hotTime * turn));
+        context.deadline.part(units, timeShare * tuning.hotTime * turn));
     rests.push_back(context.deadline.part(units, timeShare * turn));
   }
   auto runChain = [&](size_t i) {
@@ -108,9 +109,9 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
       // The time limit was reached while the chain was hot: the rest of the
       // time cools it down.
       outcomes[i].cut = true;
-      annealer.run(chain.moves / localTuning.coolingDivisor + 1,
-                   mean * std::min(chain.cooling.hot, localTuning.coolingHeat),
-                   cold, rests[i]);
+      annealer.run(chain.moves / tuning.coolingDivisor + 1,
+                   mean * std::min(chain.cooling.hot, tuning.coolingHeat), cold,
+                   rests[i]);
     }
     outcomes[i].steps = annealer.best();
     outcomes[i].cost = annealer.bestCost();
@@ -147,25 +148,23 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
 Amount LocalSearch::amount(double perMove) const {
   double size = problem.numNodes;
   Amount much;
-  much.moves =
-      std::min(localTuning.mostMoves,
-               localTuning.leastMoves + localTuning.movesEachNode * size);
-  double hot =
-      std::min({localTuning.hotMovesEachNode * size, localTuning.mostHotMoves,
-                localTuning.mostHotWork / size});
-  if (hot >= localTuning.leastHotMovesEachNode * size) // an even number
+  much.moves = std::min(tuning.mostMoves,
+                        tuning.leastMoves + tuning.movesEachNode * size);
+  double hot = std::min({tuning.hotMovesEachNode * size, tuning.mostHotMoves,
+                         tuning.mostHotWork / size});
+  if (hot >= tuning.leastHotMovesEachNode * size) // an even number
     much.hotChains =
-        int(std::clamp(localTuning.hotChains / size, localTuning.leastHotChains,
-                       localTuning.mostHotChains)) &
+        int(std::clamp(tuning.hotChains / size, tuning.leastHotChains,
+                       tuning.mostHotChains)) &
         ~1;
   double units =
-      perMove * (much.moves * localTuning.otherStages + hot * much.hotChains);
+      perMove * (much.moves * tuning.otherStages + hot * much.hotChains);
   double factor = context.effort;
   if (context.deadline.hasWorkLimit())
     factor = std::min(factor, double(context.deadline.unitsLeft()) / units);
   much.moves *= factor;
   much.hotMoves = std::max<int64_t>(1, int64_t(hot * factor));
-  if (double(much.hotMoves) < localTuning.leastHot * size)
+  if (double(much.hotMoves) < tuning.leastHot * size)
     much.hotChains = 0;
   return much;
 }
@@ -182,42 +181,42 @@ void LocalSearch::run() {
   const std::vector<NodeId> known = best.steps;
   const std::vector<NodeId> &order =
       context.orders.empty() ? known : context.orders.front();
-  Amount much = amount(localTuning.usualUnits);
+  Amount much = amount(tuning.usualUnits);
   auto part = [&](double share) {
     return std::max<int64_t>(1, int64_t(much.moves * share));
   };
   bool hot = much.hotChains > 0;
   // A quick look, for whoever has little time; it shows what a move takes.
   int64_t before = context.deadline.spent(),
-          looked = 2 * part(localTuning.quickShare);
-  runStage({{&known, part(localTuning.quickShare), localTuning.fromPlan},
-            {hot ? &order : &known, part(localTuning.quickShare),
-             hot ? localTuning.fromOrder : localTuning.polish}},
-           localTuning.quickTime);
-  much = amount(localTuning.hotterUnits *
-                double(context.deadline.spent() - before) / double(looked));
+          looked = 2 * part(tuning.quickShare);
+  runStage({{&known, part(tuning.quickShare), tuning.fromPlan},
+            {hot ? &order : &known, part(tuning.quickShare),
+             hot ? tuning.fromOrder : tuning.polish}},
+           tuning.quickTime);
+  much = amount(tuning.hotterUnits * double(context.deadline.spent() - before) /
+                double(looked));
   hot = much.hotChains > 0;
   const std::vector<NodeId> quick = best.steps;
   std::vector<Chain> chains;
   for (int i = 0; i < much.hotChains; ++i)
-    chains.push_back({&order, much.hotMoves,
-                      i % 3 == 2 ? localTuning.hotter : localTuning.hot});
+    chains.push_back(
+        {&order, much.hotMoves, i % 3 == 2 ? tuning.hotter : tuning.hot});
   if (hot && !finished())
-    runStage(chains, localTuning.hotTimeShare);
+    runStage(chains, tuning.hotTimeShare);
   // If the time limit decides, use all of the time.
   for (int round = 0; (cut || round < (hot ? 2 : 1)) && !finished(); ++round) {
     if (context.deadline.passed())
       return;
     const std::vector<NodeId> start = best.steps;
     if (round == 0)
-      runStage({{&quick, part(1), localTuning.fromPlan},
-                {&start, part(hot ? localTuning.secondShare : 1),
-                 hot ? localTuning.fromBest : localTuning.polish}},
-               hot ? localTuning.secondTime : 1);
+      runStage({{&quick, part(1), tuning.fromPlan},
+                {&start, part(hot ? tuning.secondShare : 1),
+                 hot ? tuning.fromBest : tuning.polish}},
+               hot ? tuning.secondTime : 1);
     else
-      runStage({{&start, part(localTuning.lastShare), localTuning.again},
-                {&start, part(localTuning.lastShare),
-                 hot ? localTuning.againHot : localTuning.againMild}},
+      runStage({{&start, part(tuning.lastShare), tuning.again},
+                {&start, part(tuning.lastShare),
+                 hot ? tuning.againHot : tuning.againMild}},
                1);
   }
 }

@@ -15,7 +15,6 @@
 //===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"
 #include "Improve/Improve.h"
-#include "Improve/ImproveTuning.h"
 #include "Improve/LocalSearchAnnealer.h"
 #include "Model/Order.h"
 #include "ckopt/Base/Thread.h"
@@ -29,9 +28,9 @@ namespace {
 class OrderSearch {
 public:
   OrderSearch(const Problem &problem, Deadline &deadline, uint64_t seed,
-              double effort, int threads)
+              double effort, int threads, const OrderTuning &tuning)
       : problem(problem), deadline(deadline), seed(seed), effort(effort),
-        threads(threads) {}
+        threads(threads), tuning(tuning) {}
   OrderResult run();
 
 private:
@@ -44,6 +43,7 @@ private:
   uint64_t seed;
   double effort;
   int threads;
+  const OrderTuning &tuning;
   OrderResult best;
 };
 
@@ -58,16 +58,16 @@ bool OrderSearch::take(std::vector<NodeId> order) {
 
 /// Returns whether the least peak of all orders is known.
 bool OrderSearch::searchAll() {
-  if (problem.numNodes > orderTuning.mostNodesProved || problem.simplified)
+  if (problem.numNodes > tuning.mostNodesProved || problem.simplified)
     return false;
   Graph once = problem.graph;
   for (Node &node : once.nodes)
     node.recompute = false;
   Deadline part = deadline.part(int64_t(
-      orderTuning.proofWork * std::min(1.0, effort) *
-      std::min(1.0, orderTuning.provedNodes / std::max(1, problem.numNodes))));
+      tuning.proofWork * std::min(1.0, effort) *
+      std::min(1.0, tuning.provedNodes / std::max(1, problem.numNodes))));
   LeastLoad found = leastLoad(Problem(once), problem.persistentBytes,
-                              best.order, part, orderTuning.proofStates);
+                              best.order, part, tuning.proofStates);
   deadline.spend(part.spent());
   if (isValidOrder(problem, found.steps))
     take(std::move(found.steps));
@@ -76,10 +76,9 @@ bool OrderSearch::searchAll() {
 
 void OrderSearch::anneal() {
   double size = problem.numNodes;
-  int64_t moves =
-      int64_t(effort * std::min(orderTuning.mostMoves,
-                                orderTuning.leastMoves +
-                                    orderTuning.movesEachNode * size));
+  int64_t moves = int64_t(
+      effort * std::min(tuning.mostMoves,
+                        tuning.leastMoves + tuning.movesEachNode * size));
   AnnealingTables tables(problem);
   AnnealingGoal goal{0, false, true, 1};
   constexpr int count = OrderTuning::chains;
@@ -90,8 +89,7 @@ void OrderSearch::anneal() {
   auto run = [&](int i) {
     Annealer annealer(problem, tables, goal, best.order, seed * 4099 + i);
     double bytes = double(best.peak);
-    annealer.run(moves, bytes * orderTuning.hot[i], bytes * orderTuning.cold,
-                 parts[i]);
+    annealer.run(moves, bytes * tuning.hot[i], bytes * tuning.cold, parts[i]);
     outcomes[i] = annealer.best();
   };
   int workers = std::clamp(threads, 1, count);
@@ -130,6 +128,7 @@ OrderResult OrderSearch::run() {
 
 OrderResult ckopt::planner::searchOrder(const Problem &problem,
                                         Deadline &deadline, uint64_t seed,
-                                        double effort, int threads) {
-  return OrderSearch(problem, deadline, seed, effort, threads).run();
+                                        double effort, int threads,
+                                        const OrderTuning &tuning) {
+  return OrderSearch(problem, deadline, seed, effort, threads, tuning).run();
 }

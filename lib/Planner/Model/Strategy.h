@@ -14,6 +14,7 @@
 #include "Model/Candidate.h"
 #include "Model/Deadline.h"
 #include "Model/Problem.h"
+#include "Model/Tuning.h"
 
 #include <functional>
 #include <limits>
@@ -51,6 +52,7 @@ struct StrategyContext {
   /// of the gap relaxation for this budget, computed when it is first asked
   /// for. May be null.
   std::function<const std::vector<double> &()> prices = nullptr;
+  const Tuning &tuning = defaultTuning;
 };
 
 /// The phase in which "auto" runs a strategy. Tiers run in this order,
@@ -67,7 +69,6 @@ struct Strategy {
   const char *name;
   void (*run)(StrategyContext &context);
   Tier tier;
-  /// "auto" gives graphs of more nodes nothing of it, not even a share.
 };
 
 } // namespace ckopt::planner

@@ -1,8 +1,8 @@
-//===- PackModel.cpp - boxes as units to place ----------------------------===//
+//===- PackModel.cpp - buffers as units to place --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Objective: boxes in a form that all packers share. Method: merges in-place
+// Objective: buffers in a form that all packers share. Method: merges in-place
 // chains, sums loads and finds each unit's tension, the largest load that it
 // meets (a sparse table of range maxima). Exact, so there is nothing to give
 // up. Complexity: O(n log n).
@@ -15,25 +15,27 @@
 
 using namespace ckopt::planner;
 
-PackModel::PackModel(const std::vector<Box> &boxes, int64_t alignment)
+PackModel::PackModel(const std::vector<Buffer> &buffers, int64_t alignment)
     : alignment(alignment) {
-  makeUnits(boxes);
+  makeUnits(buffers);
   measure();
 }
 
-void PackModel::makeUnits(const std::vector<Box> &boxes) {
-  unitOf.assign(boxes.size(), -1);
-  // A box is chained to one follower only; boxes are in order of time.
-  std::vector<char> followed(boxes.size(), 0);
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    const Box &box = boxes[i];
-    int64_t bytes = alignTo(box.bytes, alignment);
-    int32_t from = box.inPlaceOf;
+void PackModel::makeUnits(const std::vector<Buffer> &buffers) {
+  unitOf.assign(buffers.size(), -1);
+  // A buffer is chained to one follower only; buffers are in order of time.
+  std::vector<char> followed(buffers.size(), 0);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer &buffer = buffers[i];
+    int32_t first = int32_t(buffer.lifespan.lower);
+    int32_t last = int32_t(buffer.lifespan.upper - 1);
+    int64_t bytes = alignTo(buffer.size, alignment);
+    int32_t from = buffer.inPlaceOf;
     if (from >= 0 && !followed[from]) {
       followed[from] = 1;
       PackUnit &unit = units[unitOf[from]];
-      if (unit.last == box.first && bytes == unit.bytes) {
-        unit.last = box.last;
+      if (unit.last == first && bytes == unit.bytes) {
+        unit.last = last;
         unitOf[i] = unitOf[from];
         continue;
       }
@@ -41,8 +43,8 @@ void PackModel::makeUnits(const std::vector<Box> &boxes) {
       from = -1;
     }
     unitOf[i] = int32_t(units.size());
-    units.push_back({box.first, box.last, bytes, -1});
-    if (from >= 0 && units[unitOf[from]].last == box.first)
+    units.push_back({first, last, bytes, -1});
+    if (from >= 0 && units[unitOf[from]].last == first)
       units.back().before = unitOf[from];
   }
   // A chain that grew past the step in which bytes were taken over does not end

@@ -1,9 +1,9 @@
-//===- PackModel.h - boxes as units to place --------------------*- C++ -*-===//
+//===- PackModel.h - buffers as units to place ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Private to lib/Planner. The packing problem of rectangles: in-place chains of
-// equal size become one unit. Where a smaller box takes a larger one's bytes
+// equal size become one unit. Where a smaller one takes a larger one's bytes
 // over, two units are linked.
 //
 //===----------------------------------------------------------------------===//
@@ -14,21 +14,22 @@
 
 namespace ckopt::planner {
 
-/// A maximal chain of in-place boxes of equal size, or a single box.
+/// A maximal chain of in-place buffers of equal size, or a single buffer.
 struct PackUnit {
-  int32_t first = 0, last = 0; ///< steps
+  int32_t first = 0, last = 0; ///< times, both included
   int64_t bytes = 0;           ///< aligned
-  /// The unit whose bytes its first box may take over in step `first`, which is
-  /// the last step of that unit; -1: none.
+  /// The unit whose bytes its first buffer may take over in step `first`, which
+  /// is the last step of that unit; -1: none.
   int32_t before = -1;
 };
 
 struct PackModel {
-  PackModel(const std::vector<Box> &boxes, int64_t alignment);
+  /// Times are between 0 and 2^31.
+  PackModel(const std::vector<Buffer> &buffers, int64_t alignment);
 
   int64_t alignment;
   std::vector<PackUnit> units;
-  std::vector<int32_t> unitOf;                 ///< by box
+  std::vector<int32_t> unitOf;                 ///< by buffer
   std::vector<std::vector<int32_t>> followers; ///< units that `before` names
   int64_t load = 0; ///< lower bound of all packings with these take-overs
   /// By unit: the largest load over its steps.
@@ -36,7 +37,7 @@ struct PackModel {
   bool linked = false; ///< some unit has a `before`
 
 private:
-  void makeUnits(const std::vector<Box> &boxes);
+  void makeUnits(const std::vector<Buffer> &buffers);
   void measure();
 };
 

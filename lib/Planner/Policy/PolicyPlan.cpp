@@ -41,6 +41,6 @@ Plan ckopt::planner::restorePlan(const Graph &graph,
   if (!result.offsets.empty() && !verify(graph, result, 0).empty())
     packPlan(graph, result, holdsAll);
   else if (!result.offsets.empty()) // marks may have had offsets
-    result.packing = packingFacts(graph, result);
+    result.packing = pack(packingOf(graph, result), {.search = false}).facts;
   return result;
 }

@@ -11,15 +11,17 @@
 //===----------------------------------------------------------------------===//
 #include "Portfolio/Archive.h"
 #include "Model/Order.h"
-#include "Portfolio/Tuning.h"
 #include "ckopt/Planner/Packing.h"
+#include "ckopt/Support/Debug.h"
 
 #include <algorithm>
 
+using namespace ckopt;
 using namespace ckopt::planner;
 
-Archive::Archive(const Problem &problem, Mode mode, bool programOrderOnly)
-    : problem(problem), mode(mode) {
+Archive::Archive(const Problem &problem, Mode mode, const Tuning &tuning,
+                 bool programOrderOnly)
+    : problem(problem), mode(mode), tuning(tuning) {
   if (mode.fixedOrder || programOrderOnly)
     orders = {programOrder(problem)};
   else
@@ -34,12 +36,14 @@ Archive::Archive(const Problem &problem, Mode mode, bool programOrderOnly)
 }
 
 Archive::Archive(const Problem &problem, const Archive &other)
-    : problem(problem), mode(other.mode), orders(other.orders) {
+    : problem(problem), mode(other.mode), tuning(other.tuning),
+      orders(other.orders) {
   merge(other);
 }
 
 bool Archive::report(std::vector<NodeId> steps, int64_t budget,
                      const std::string &strategy) {
+  debug::count(debug::Counter::Sequences);
   Simulation simulation = simulate(problem, steps, true);
   Candidate candidate{std::move(steps), simulation.cost, simulation.peak,
                       strategy};
@@ -65,6 +69,10 @@ void Archive::measure(Entry &entry, double packEffort) const {
     return;
   packPlan(graph, entry.plan, mode.holdsAll, packEffort);
   entry.size = sizeOf(entry.plan, entry.load);
+  debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
+    os << "packed a load of " << entry.load << " into " << entry.size
+       << " at effort " << packEffort;
+  });
 }
 
 int64_t Archive::sizeOf(const Plan &plan, int64_t load) const {
@@ -97,7 +105,8 @@ void Archive::add(const Plan &plan, const std::string &strategy) {
   } else if (plan.offsets.empty()) {
     measure(entry, 1);
   } else if (plan.packing.lowerBound == 0) {
-    entry.plan.packing = packingFacts(problem.graph, plan);
+    entry.plan.packing =
+        pack(packingOf(problem.graph, plan), {.search = false}).facts;
   }
   entry.size = sizeOf(entry.plan, entry.load);
   entries.push_back(std::move(entry));
@@ -197,20 +206,20 @@ std::vector<Candidate> Archive::byCost(int64_t budget) const {
 
 /// Lowers the load target step by step until the packed plan fits, as if
 /// planning without offsets; then bisects upward.
-int64_t Roomy::next(int64_t budget) const {
+int64_t LoadBracket::next(int64_t budget, int64_t width) const {
   if (tooMuch == 0)
     return budget;
-  if (settled(budget))
+  if (settled(width))
     return fits;
   return fits == 0 ? tooMuch - step : fits + (tooMuch - fits) / 2;
 }
 
-bool Roomy::settled(int64_t budget) const {
-  return fits > 0 && (tooMuch == 0 ||
-                      (tooMuch - fits) / 2 <= budget / tuning.settledDivisor);
+bool LoadBracket::settled(int64_t width) const {
+  return fits > 0 && (tooMuch == 0 || (tooMuch - fits) / 2 <= width);
 }
 
-void Roomy::take(int64_t load, int64_t peak, int64_t missing, int64_t most) {
+void LoadBracket::take(int64_t load, int64_t peak, int64_t missing,
+                       int64_t most) {
   if (missing <= 0) {
     fits = std::max(fits, load);
     return;

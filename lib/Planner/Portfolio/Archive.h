@@ -14,6 +14,7 @@
 #include "Model/Candidate.h"
 #include "Model/Deadline.h"
 #include "Model/Problem.h"
+#include "Model/Tuning.h"
 #include "ckopt/Planner/Plan.h"
 
 #include <compare>
@@ -38,14 +39,15 @@ struct Mode {
 
 /// Facts about the loads to plan for within one budget, so that the packed plan
 /// fits; bytes, 0: not known yet.
-struct Roomy {
-  /// Returns the next load to plan for.
-  int64_t next(int64_t budget) const;
+struct LoadBracket {
+  /// Returns the next load to plan for; `width` as for settled().
+  int64_t next(int64_t budget, int64_t width) const;
   /// Records the packing of the cheapest plan for `load`, which has the load
   /// `peak`: it exceeded the budget by `missing` bytes. At most `most` is
   /// subtracted from the load for that.
   void take(int64_t load, int64_t peak, int64_t missing, int64_t most);
-  bool settled(int64_t budget) const;
+  /// Returns whether the bracket is narrower than twice `width` bytes.
+  bool settled(int64_t width) const;
 
   int64_t fits = 0;    ///< the cheapest plan for this load fits once packed
   int64_t tooMuch = 0; ///< that for this load does not fit
@@ -56,7 +58,8 @@ struct Roomy {
 class Archive {
 public:
   /// With `programOrderOnly`, no other orders are considered.
-  Archive(const Problem &problem, Mode mode, bool programOrderOnly = false);
+  Archive(const Problem &problem, Mode mode, const Tuning &tuning,
+          bool programOrderOnly = false);
   /// Copies what `other` holds, with the costs of `problem`, whose graph
   /// differs only in them.
   Archive(const Problem &problem, const Archive &other);
@@ -88,13 +91,14 @@ public:
 
   const Problem &problem;
   const Mode mode;
+  const Tuning &tuning;
   std::vector<std::vector<NodeId>> orders;
   std::vector<Candidate> candidates;
   /// Loads that the constructive strategies have already been run for with full
   /// effort.
   std::vector<int64_t> constructed;
   /// By budget.
-  std::map<int64_t, Roomy> rooms;
+  std::map<int64_t, LoadBracket> brackets;
 
 private:
   void measure(Entry &entry, double packEffort) const;

@@ -3,87 +3,104 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Asks for a budget directly first: that is fast where the budget is not tight.
-// Where nothing is found, the search for the smallest budget (LeastSearch) runs
-// until it shows that this budget is large enough, or to its end. Guarantee:
-// solve() succeeds for every budget from minimize()'s result on, also in
-// another process; what was found once is never lost, so cost never rises with
-// the budget within one planner; a plan that leaves here passed verify(). All
-// of it but verify() holds where no limit struck; where one did, the result
-// says so. Gives up: where limits end, and where nothing fits the smallest
-// budget found or a bound rules the budget out. Complexity: Search.cpp's, and
-// LeastSearch.cpp's where a budget is hard.
+// Where nothing is found, the search for the smallest budget (MinimumSearch)
+// runs until it shows that this budget is large enough, or to its end.
+// Guarantee: solve() succeeds for every budget from minimize()'s result on,
+// also in another process; what was found once is never lost, so cost never
+// rises with the budget within one planner; a plan that leaves here passed
+// verify(). All of it but verify() holds where no limit struck; where one did,
+// the result says so. Gives up: where limits end, and where nothing fits the
+// smallest budget found or a bound rules the budget out. Complexity:
+// Search.cpp's, and MinimumSearch.cpp's where a budget is hard.
 //
 //===----------------------------------------------------------------------===//
 #include "Portfolio/GraphPlanner.h"
 #include "Exact/ExactSearch.h"
-#include "ExactOrder/ExactOrder.h"
 #include "Improve/Improve.h"
 #include "Model/Order.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
+#include "ckopt/Support/Debug.h"
 
 #include <algorithm>
 #include <cmath>
 
+using namespace ckopt;
 using namespace ckopt::planner;
 
-GraphPlanner::GraphPlanner(const Graph &graph)
-    : graph(graph), canonical(graph), problem(canonical.graph), search(problem),
-      least{problem.persistentBytes, problem.persistentBytes} {
+GraphPlanner::GraphPlanner(const Graph &graph, const Tuning &tuning)
+    : graph(graph), tuning(tuning), canonical(graph), problem(canonical.graph),
+      search(problem, tuning),
+      provenMinima{problem.persistentBytes, problem.persistentBytes} {
   for (NodeId n = 0; n < problem.numNodes; ++n) {
     int64_t need = problem.ownBytes(n);
     for (ValueId v : problem.reads[n])
       need += problem.bytes[v];
-    least[0] = std::max(least[0], need);
+    provenMinima[0] = std::max(provenMinima[0], need);
   }
-  least[1] = least[0];
+  provenMinima[1] = provenMinima[0];
 }
 
 void GraphPlanner::boundMemory(const Options &options) {
-  if (bounded || search.hurried(options))
+  if (minimaBounded || search.hurried(options))
     return;
-  bounded = true;
-  least[0] = memoryBound(problem.graph);
-  least[1] = memoryBoundInOrder(problem.graph, programOrder(problem));
+  minimaBounded = true;
+  provenMinima[0] = memoryBound(problem.graph);
+  provenMinima[1] = memoryBoundInOrder(problem.graph, programOrder(problem));
 }
 
-int64_t GraphPlanner::lowest(const Options &options) {
-  return options.fixedOrder ? std::max(least[0], least[1]) : least[0];
+void GraphPlanner::begin(const Options &options, const char *question) {
+  debug::count(debug::Counter::Searches);
+  boundMemory(options);
+  debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
+    os << graph.name << ": looks for " << question << " of " << problem.numNodes
+       << " nodes; budget " << options.budget << ", proven minimum "
+       << provenMinimum(options) * canonical.byteUnit << ", strategy "
+       << options.strategy << ", effort " << options.effort
+       << (options.pack ? ", packed" : "")
+       << (options.fixedOrder ? ", in program order" : "")
+       << (options.orderOnly ? ", order alone" : "");
+  });
+}
+
+int64_t GraphPlanner::provenMinimum(const Options &options) {
+  return options.fixedOrder ? std::max(provenMinima[0], provenMinima[1])
+                            : provenMinima[0];
 }
 
 /// Searches for the least load of small graphs, with proof.
-void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
-  if (options.fixedOrder || problem.numNodes > tuning.provenLeastNodes ||
-      leastSteps)
+void GraphPlanner::proveLeastLoad(const Options &options, Deadline &deadline) {
+  if (options.fixedOrder || problem.numNodes > tuning.provenLoadNodes ||
+      leastLoadSteps)
     return;
-  double share = problem.numNodes <= tuning.provenLeastEnds
+  double share = problem.numNodes <= tuning.provenLoadEnds
                      ? 1
-                     : std::clamp(tuning.provenLeastEffort * options.effort,
-                                  tuning.provenLeastLeast, 1.0);
-  share *= std::min(1.0, double(tuning.provenLeastRare) /
+                     : std::clamp(tuning.provenLoadEffort * options.effort,
+                                  tuning.provenLoadLeastShare, 1.0);
+  share *= std::min(1.0, double(tuning.provenLoadRare) /
                              std::max(1, problem.numNodes));
-  int64_t units = search.small() ? 0 : int64_t(tuning.provenLeastWork * share);
+  int64_t units = search.small() ? 0 : int64_t(tuning.provenLoadWork * share);
   if (!search.small() && deadline.hasWorkLimit())
     units =
-        std::min(units, deadline.unitsLeft() / tuning.provenLeastDivisor + 1);
+        std::min(units, deadline.unitsLeft() / tuning.provenLoadDivisor + 1);
   if (!search.small())
-    units = std::min(units, tuning.provenLeastWorkEachNode *
-                                std::max(problem.numNodes, tuning.leastNodes));
+    units = std::min(units,
+                     tuning.provenLoadWorkEachNode *
+                         std::max(problem.numNodes, tuning.fewestNodesCounted));
   Deadline part =
-      deadline.part(units, search.small() ? 1 : tuning.provenLeastTime);
-  LeastLoad found =
-      leastLoad(problem, lowest(options),
-                starts.at(archive(options).mode).leastLoad().steps, part,
-                search.small() ? tuning.provenLeastStatesSmall
-                               : tuning.provenLeastStates);
+      deadline.part(units, search.small() ? 1 : tuning.provenLoadTime);
+  LeastLoad found = leastLoad(
+      problem, provenMinimum(options),
+      starts.at(archive(options).mode).leastLoad().steps, part,
+      search.small() ? tuning.provenLoadStatesSmall : tuning.provenLoadStates);
   deadline.spend(part.spent());
-  least[0] = std::max(least[0], found.bound);
-  leastSteps = std::move(found.steps);
+  provenMinima[0] = std::max(provenMinima[0], found.bound);
+  leastLoadSteps = std::move(found.steps);
 }
 
 /// Returns whether it is proven that nothing fits the budget.
 bool GraphPlanner::infeasible(const Options &options) {
-  return lowest(options) * canonical.byteUnit > options.budget ||
+  return provenMinimum(options) * canonical.byteUnit > options.budget ||
          std::isinf(search.proven(canonical.fromBytes(options.budget),
                                   options.fixedOrder)) ||
          (startless &&
@@ -97,7 +114,7 @@ Archive &GraphPlanner::archive(const Options &options) {
   auto it = archives.find(mode);
   if (it == archives.end()) {
     const Archive &start =
-        starts.try_emplace(mode, problem, mode, search.hurried(options))
+        starts.try_emplace(mode, problem, mode, tuning, search.hurried(options))
             .first->second;
     it = archives.emplace(mode, start).first;
   }
@@ -115,11 +132,11 @@ double GraphPlanner::costOf(const std::vector<NodeId> &steps) const {
 }
 
 /// Returns the bound for this budget, of the given graph.
-const PricedBound &GraphPlanner::orderBound(int64_t budget) {
+const PricedBound &GraphPlanner::pricedBound(int64_t budget) {
   auto [it, fresh] = bounds.try_emplace(budget);
   if (fresh) {
     std::vector<double> prices =
-        search.orderBound(canonical.fromBytes(budget)).prices;
+        search.pricedBound(canonical.fromBytes(budget)).prices;
     for (double &price : prices)
       price *= canonical.costUnit / double(canonical.byteUnit);
     it->second.cost = orderBoundAt(graph, programOrder(problem), budget, prices,
@@ -157,239 +174,77 @@ void GraphPlanner::takeHint(Archive &store, const Options &options) {
 /// Returns the search on the graph without start costs, if there are any.
 Search &GraphPlanner::startlessSearch() {
   if (!startless && startCost(graph) > 0)
-    startless = std::make_unique<StartlessGraph>(graph);
+    startless = std::make_unique<StartlessGraph>(graph, tuning);
   return startless ? startless->search : search;
 }
 
-GraphPlanner::Least &GraphPlanner::leastSearch(const Options &options) {
+GraphPlanner::Minimum &GraphPlanner::minimumOf(const Options &options) {
   Archive &store = archive(options);
   Key key{store.mode, options.strategy, options.seed, options.effort};
-  auto it = leastSearches.find(key);
-  if (it == leastSearches.end()) {
+  auto it = minima.find(key);
+  if (it == minima.end()) {
     Archive start(startlessSearch().problem, starts.at(store.mode));
-    it = leastSearches.emplace(key, Least{LeastSearch(start, lowest(options))})
-             .first;
+    it =
+        minima
+            .emplace(key, Minimum{MinimumSearch(start, provenMinimum(options))})
+            .first;
   }
   return it->second;
 }
 
 /// Ends the search for the smallest budget: finds the cheapest plan within it
 /// by the graph's own costs.
-void GraphPlanner::settleLeast(Least &least, const Options &options,
-                               Deadline &deadline) {
-  if (least.settled || !startless || deadline.passed())
+void GraphPlanner::settleMinimum(Minimum &minimum, const Options &options,
+                                 Deadline &deadline) {
+  if (minimum.settled || !startless || deadline.passed())
     return;
-  least.settled = true;
-  Archive own = starts.at(least.search.archive.mode);
-  own.merge(least.search.archive);
-  LeastSearch::settle(search, own, options, deadline);
+  minimum.settled = true;
+  Archive own = starts.at(minimum.search.archive.mode);
+  own.merge(minimum.search.archive);
+  MinimumSearch::settle(search, own, options, deadline);
   archive(options).merge(own);
+}
+
+/// Makes one step of the search for the smallest budget.
+void GraphPlanner::advance(MinimumSearch &run, const Options &options,
+                           Deadline &deadline) {
+  run.advance(startlessSearch(), options, deadline);
+  debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
+    os << graph.name << ": the smallest size found is "
+       << run.smallest() * canonical.byteUnit
+       << (run.done() ? ", and the search for it ends" : "");
+  });
 }
 
 /// Searches for the smallest budget until one well below `budget` is known, or
 /// to the end. Returns the smallest found; both are in units.
-int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
-                               Deadline &deadline) {
+int64_t GraphPlanner::findMinimum(const Options &options, int64_t budget,
+                                  Deadline &deadline) {
   if (isLimited(options)) { // a plan is worth more than a proof
-    LeastSearch &first = leastSearch(options).search;
+    MinimumSearch &first = minimumOf(options).search;
     while (first.sketching() && !deadline.passed())
-      first.advance(startlessSearch(), options, deadline);
+      advance(first, options, deadline);
   }
-  proveLeast(options, deadline);
-  Least &entry = leastSearch(options);
-  LeastSearch &least = entry.search;
+  proveLeastLoad(options, deadline);
+  Minimum &minimum = minimumOf(options);
+  MinimumSearch &run = minimum.search;
   if (isLimited(options)) // otherwise its steps are always the same
-    least.raiseLowest(lowest(options));
+    run.raiseProvenMinimum(provenMinimum(options));
   Archive &store = archive(options);
-  if (leastSteps && !options.fixedOrder && options.strategy == "auto") {
-    least.archive.report(*leastSteps, 0, "least-load");
-    const Candidate &smallest = least.archive.leastLoad();
-    least.archive.realize(smallest, 1);
+  if (leastLoadSteps && !options.fixedOrder && options.isAuto()) {
+    run.archive.report(*leastLoadSteps, 0, "least-load");
+    const Candidate &smallest = run.archive.leastLoad();
+    run.archive.realize(smallest, 1);
   }
-  while (!least.done() && !deadline.passed() &&
-         double(least.smallest()) * tuning.comfortable > double(budget))
-    least.advance(startlessSearch(), options, deadline);
+  while (!run.done() && !deadline.passed() &&
+         double(run.smallest()) * tuning.comfortable > double(budget))
+    advance(run, options, deadline);
   if (deadline.passed() && options.pack)
-    least.packLeast(std::min(tuning.sketchEffort, options.effort));
-  store.merge(least.archive);
-  if (least.done())
-    settleLeast(entry, options, deadline);
+    run.packLeastLoad(std::min(tuning.sketchEffort, options.effort));
+  store.merge(run.archive);
+  if (run.done())
+    settleMinimum(minimum, options, deadline);
   return store.smallest()->size;
-}
-
-Result GraphPlanner::answer(const Entry &entry, const Options &options,
-                            int64_t budget) {
-  Result result;
-  result.plan = entry.plan;
-  result.strategy = entry.strategy;
-  Plan &plan = result.plan;
-  plan.scope = scopeOf(options);
-  plan.certificates.assign(1, {});
-  plan.cost = costOf(plan.steps);
-  canonical.toBytes(plan);
-  bool hurried = search.hurried(options);
-  plan.lowerBound = hurried ? baseCost(graph)
-                            : costBound(graph, budget, &plan.certificates[0]);
-  if (hurried)
-    plan.certificates.clear();
-  plan.orderLowerBound = plan.lowerBound;
-  if (budget > 0 && !hurried) {
-    const PricedBound &bound = orderBound(budget);
-    plan.orderLowerBound = std::max(plan.lowerBound, bound.cost);
-    plan.certificates.push_back(bound.certificate);
-  }
-  int64_t units = canonical.fromBytes(budget);
-  double proven[] = {search.proven(units, false) * canonical.boundUnit,
-                     search.proven(units, true) * canonical.boundUnit};
-  // A search may prove that no plan in program order fits; this plan then has
-  // another order, and a cost of plans that do not exist says nothing.
-  bool bySearch[] = {proven[0] > plan.lowerBound,
-                     proven[1] > plan.orderLowerBound &&
-                         std::isfinite(proven[1])};
-  if (bySearch[0])
-    plan.lowerBound = proven[0];
-  if (bySearch[1])
-    plan.orderLowerBound = proven[1];
-  plan.status = Status::Feasible;
-  if (plan.cost <= plan.lowerBound * tuning.rounding) {
-    plan.status = Status::Optimal;
-  } else if (plan.cost <= plan.orderLowerBound * tuning.rounding &&
-             plan.cost * tuning.rounding >= plan.orderLowerBound) {
-    plan.status = Status::OrderOptimal; // another order may be cheaper
-    if (bySearch[1])
-      plan.orderLowerBound = plan.cost;
-  }
-  if (bySearch[0] || bySearch[1])
-    plan.proof = Proof::Search;
-  if (bySearch[1])
-    addCases(plan, budget);
-  if (plan.lowerBound > plan.cost)
-    plan.lowerBound = plan.cost; // sums in another order round differently
-  plan.provenMinimum = lowest(options) * canonical.byteUnit;
-  result.outside =
-      options.pack ? entry.size * canonical.byteUnit - plan.arena : 0;
-  std::string wrong = verify(graph, plan, budget);
-  if (!wrong.empty()) {
-    Result broken;
-    broken.plan.status = Status::Error;
-    broken.internalError = true;
-    broken.message = "internal error: the plan of strategy '" + entry.strategy +
-                     "' failed verification: " + wrong;
-    return broken;
-  }
-  nameAlive(result, plan.steps);
-  return result;
-}
-
-/// Adds cases that prove a search's bound for the program order, if few cases
-/// suffice.
-void GraphPlanner::addCases(Plan &plan, int64_t budget) {
-  auto [it, fresh] = cases.try_emplace({budget, plan.orderLowerBound});
-  if (fresh)
-    it->second =
-        caseTree(Problem(graph, Rules::Format), budget, plan.orderLowerBound);
-  std::string error;
-  if (it->second.tree.empty())
-    return;
-  plan.certificates.push_back(it->second);
-  if (auto shown = checkCertificate(graph, it->second, error))
-    // Because of rounding.
-    plan.orderLowerBound = std::min(plan.orderLowerBound, *shown);
-}
-
-void GraphPlanner::nameAlive(Result &result,
-                             const std::vector<NodeId> &steps) const {
-  Simulation simulation = simulate(problem, steps, true);
-  result.aliveAtPeak = aliveAt(graph, steps, simulation, simulation.peakStep);
-}
-
-void GraphPlanner::sayCut(Result &result, const Options &options,
-                          const Deadline &deadline, bool open) const {
-  bool passed = deadline.passed() || deadline.wasCutByTime();
-  Status status = result.status();
-  if (!passed || (!open && status != Status::Feasible &&
-                  status != Status::OrderOptimal && status != Status::Unknown))
-    return;
-  result.cut = true;
-  std::string limit = std::to_string(options.timeLimitSeconds);
-  limit.erase(limit.find_last_not_of('0') + 1);
-  if (limit.back() == '.')
-    limit.pop_back();
-  limit = deadline.workPassed() && !deadline.wasCutByTime()
-              ? "work limit of " + std::to_string(options.workLimit) + " units"
-              : "time limit of " + limit + " s";
-  result.message += std::string(result.message.empty() ? "" : "; ") + "the " +
-                    limit + " cut the search off: more may find better";
-}
-
-Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
-  // The smallest budget is only searched for with "auto".
-  bool automatic = options.strategy == "auto";
-  if (automatic) {
-    // If nothing fits anyway, search for the smallest budget only briefly.
-    bool hopeless = infeasible(options) && !search.small();
-    Deadline part = deadline.part(hopeless ? tuning.smallestWork : 0);
-    runLeast(options, 0, part);
-    deadline.spend(part.spent());
-  }
-  Archive &store = archive(options);
-  // The smallest load found so far says more than an order without
-  // recomputation.
-  Candidate found = store.leastLoad();
-  if (found.peak < store.smallest()->size)
-    store.realize(found, std::min(tuning.sketchEffort, options.effort));
-  const Entry *least = store.smallest();
-  const Entry *late = store.bestWithin(canonical.fromBytes(options.budget));
-  if (late && !infeasible(options)) {
-    Result result = answer(*late, options, options.budget);
-    sayCut(result, options, deadline);
-    return result;
-  }
-  Result result;
-  Plan &plan = result.plan;
-  plan.scope = scopeOf(options);
-  plan.provenMinimum = lowest(options) * canonical.byteUnit;
-  plan.minimumBudget = least->size * canonical.byteUnit;
-  plan.lowerBound = search.hurried(options) ? baseCost(graph)
-                                            : costBound(graph, options.budget);
-  bool impossible = infeasible(options);
-  if (impossible && plan.provenMinimum <= options.budget) {
-    plan.provenMinimum = options.budget + 1;
-    plan.proof = Proof::Search;
-  }
-  plan.status = impossible ? Status::Infeasible : Status::Unknown;
-  sayNone(result, options);
-  nameAlive(result, least->plan.steps);
-  sayCut(result, options, deadline);
-  return result;
-}
-
-void GraphPlanner::sayNone(Result &result, const Options &options) const {
-  const Plan &plan = result.plan;
-  bool automatic = options.strategy == "auto";
-  std::string none = "no plan" + plan.scope.words();
-  if (plan.status == Status::Infeasible)
-    result.message = none + " exists";
-  else if (automatic)
-    result.message = none + " found";
-  else
-    result.message = "strategy '" + options.strategy + "' found " + none;
-  result.message += " for a budget of " + std::to_string(options.budget) +
-                    " bytes; the smallest budget found" +
-                    std::string(automatic ? "" : " on the way") + " is " +
-                    std::to_string(plan.minimumBudget) + " bytes, and " + none +
-                    " needs less than " + std::to_string(plan.provenMinimum);
-}
-
-Scope GraphPlanner::scopeOf(const Options &options) const {
-  Scope scope;
-  if (options.fixedOrder)
-    scope.add(Restriction::FixedOrder);
-  if (options.orderOnly)
-    scope.add(Restriction::OrderOnly);
-  if (graph.obeysPolicy)
-    scope.add(Restriction::Policy);
-  return scope;
 }
 
 const Entry *GraphPlanner::smallestOrder(const Options &options) {
@@ -409,8 +264,8 @@ Result GraphPlanner::recall(const Options &options) {
                                       : Result();
 }
 
-Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
-  boundMemory(options);
+Result GraphPlanner::findWithin(const Options &options, Deadline &deadline) {
+  begin(options, "a plan");
   if (options.orderOnly)
     return solveOrder(options, deadline);
   Archive &store = archive(options);
@@ -437,9 +292,9 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
       search.fit(store, further, budget, deadline);
     }
   } else if (!infeasible(options) && !deadline.passed()) {
-    int64_t least = runLeast(options, budget, deadline);
-    if (least <= budget && !deadline.passed() &&
-        !(leastSearch(options).search.done() && least == budget))
+    int64_t smallest = findMinimum(options, budget, deadline);
+    if (smallest <= budget && !deadline.passed() &&
+        !(minimumOf(options).search.done() && smallest == budget))
       search.fit(store, options, budget, deadline);
   }
   best = store.bestWithin(budget);
@@ -454,12 +309,13 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
 /// recomputation, and its lower bound.
 Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
   Archive &store = archive(options);
-  int64_t bound = lowest(options);
+  int64_t bound = provenMinimum(options);
   if (!search.hurried(options))
     bound = std::max(bound, orderOnlyBound(problem.graph));
   if (!options.fixedOrder) {
-    OrderResult found = searchOrder(problem, deadline, options.seed,
-                                    options.effort, options.threads);
+    OrderResult found =
+        searchOrder(problem, deadline, options.seed, options.effort,
+                    options.threads, tuning.order);
     store.report(found.order, 0, "none");
     store.realize({found.order, problem.baseCost, found.peak, "none"}, 1);
     if (found.optimal && !problem.simplified)
@@ -486,34 +342,35 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
   return result;
 }
 
-Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
-  boundMemory(options);
+Result GraphPlanner::findSmallest(const Options &options, Deadline &deadline) {
+  begin(options, "the smallest budget");
   if (options.orderOnly) {
-    Options least = options;
-    least.budget = 0;
-    return solveOrder(least, deadline);
+    Options free = options;
+    free.budget = 0;
+    return solveOrder(free, deadline);
   }
   // Limits are for the smallest budget first, and then for its plan.
   bool limited = isLimited(options);
-  double share = limited ? 1 - tuning.leastPlanShare : 1;
+  double share = limited ? 1 - tuning.minimumPlanShare : 1;
   Deadline part =
       deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
-  int64_t least = runLeast(options, 0, part);
+  int64_t smallest = findMinimum(options, 0, part);
   for (int64_t before = -1; options.searchToLimit && !part.passed() &&
-                            least > lowest(options) && part.spent() > before;) {
+                            smallest > provenMinimum(options) &&
+                            part.spent() > before;) {
     before = part.spent();
-    leastSearch(options).search.goOn();
-    least = runLeast(options, 0, part);
+    minimumOf(options).search.goOn();
+    smallest = findMinimum(options, 0, part);
   }
   deadline.spend(part.spent());
   // Without limits a minimum is wanted soon: its steps end with a few for the
   // plan, and a budget of those bytes searches in full.
-  if (limited && options.strategy == "auto" && !deadline.passed())
-    search.fit(archive(options), options, least, deadline);
-  int64_t size = least * canonical.byteUnit;
-  Result result = answer(*archive(options).bestWithin(least), options, size);
+  if (limited && options.isAuto() && !deadline.passed())
+    search.fit(archive(options), options, smallest, deadline);
+  int64_t size = smallest * canonical.byteUnit;
+  Result result = answer(*archive(options).bestWithin(smallest), options, size);
   result.plan.minimumBudget = size;
   // This is the cheapest plan of that size, but perhaps not the smallest size.
-  sayCut(result, options, deadline, least > lowest(options));
+  sayCut(result, options, deadline, smallest > provenMinimum(options));
   return result;
 }

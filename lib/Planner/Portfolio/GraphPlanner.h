@@ -10,7 +10,7 @@
 #define CKOPT_LIB_PLANNER_PORTFOLIO_GRAPHPLANNER_H
 
 #include "Model/Canonical.h"
-#include "Portfolio/LeastSearch.h"
+#include "Portfolio/MinimumSearch.h"
 
 #include <optional>
 
@@ -20,9 +20,9 @@ namespace ckopt::planner {
 /// searched for on it, because the time that a kernel takes to start must not
 /// affect the result.
 struct StartlessGraph {
-  explicit StartlessGraph(const Graph &graph)
+  StartlessGraph(const Graph &graph, const Tuning &tuning)
       : canonical(graph, /*startless=*/true), problem(canonical.graph),
-        search(problem) {}
+        search(problem, tuning) {}
 
   CanonicalGraph canonical;
   Problem problem;
@@ -31,29 +31,35 @@ struct StartlessGraph {
 
 class GraphPlanner {
 public:
-  explicit GraphPlanner(const Graph &graph);
+  GraphPlanner(const Graph &graph, const Tuning &tuning);
 
-  Result solve(const Options &options, Deadline &deadline);
-  Result minimize(const Options &options, Deadline &deadline);
+  /// Do what solve() and minimize() promise (Solve.h), until the deadline.
+  Result findWithin(const Options &options, Deadline &deadline);
+  Result findSmallest(const Options &options, Deadline &deadline);
   /// Returns the best plan known for a budget without any search; Unknown if
   /// there is none.
   Result recall(const Options &options);
 
 private:
   using Key = std::tuple<Mode, std::string, uint64_t, double>;
-  struct Least {
-    LeastSearch search;
+  /// The search for the smallest budget in one mode.
+  struct Minimum {
+    MinimumSearch search;
     bool settled = false; ///< also final by the graph's own costs
   };
 
   Archive &archive(const Options &options);
-  Least &leastSearch(const Options &options);
-  void settleLeast(Least &least, const Options &options, Deadline &deadline);
+  Minimum &minimumOf(const Options &options);
+  void advance(MinimumSearch &run, const Options &options, Deadline &deadline);
+  void settleMinimum(Minimum &minimum, const Options &options,
+                     Deadline &deadline);
   void takeHint(Archive &store, const Options &options);
-  int64_t runLeast(const Options &options, int64_t budget, Deadline &deadline);
+  int64_t findMinimum(const Options &options, int64_t budget,
+                      Deadline &deadline);
+  void begin(const Options &options, const char *question);
   void boundMemory(const Options &options);
-  int64_t lowest(const Options &options);
-  void proveLeast(const Options &options, Deadline &deadline);
+  int64_t provenMinimum(const Options &options);
+  void proveLeastLoad(const Options &options, Deadline &deadline);
   bool infeasible(const Options &options);
   Result solveOrder(const Options &options, Deadline &deadline);
   Result answer(const Entry &entry, const Options &options, int64_t budget);
@@ -72,22 +78,23 @@ private:
 
   Search &startlessSearch();
   double costOf(const std::vector<NodeId> &steps) const;
-  const PricedBound &orderBound(int64_t budget);
+  const PricedBound &pricedBound(int64_t budget);
 
-  const Graph &graph;       ///< as it was given; results refer to it
+  const Graph &graph; ///< as it was given; results refer to it
+  const Tuning &tuning;
   CanonicalGraph canonical; ///< searches, archives and hints use this form
   Problem problem;
   Search search;
   /// Proven bounds below every feasible budget: in any order, and in the
   /// program order.
-  int64_t least[2];
-  bool bounded = false; ///< `least` is final
+  int64_t provenMinima[2];
+  bool minimaBounded = false; ///< `provenMinima` are final
   /// Steps of the smallest load of all, once it is proven.
-  std::optional<std::vector<NodeId>> leastSteps;
+  std::optional<std::vector<NodeId>> leastLoadSteps;
   std::map<Mode, Archive> starts; ///< orders without recomputation only
   std::map<Mode, Archive> archives;
   std::unique_ptr<StartlessGraph> startless; ///< null until it is needed
-  std::map<Key, Least> leastSearches;
+  std::map<Key, Minimum> minima;
   std::map<int64_t, PricedBound> bounds; ///< by budget, of the given graph
   /// By budget and bound: its proof by cases, empty if there is none.
   std::map<std::pair<int64_t, double>, Certificate> cases;

@@ -17,20 +17,21 @@
 #include "Portfolio/Search.h"
 #include "Model/Order.h"
 #include "Portfolio/Strategies.h"
-#include "Portfolio/Tuning.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
+#include "ckopt/Support/Debug.h"
 
 #include <algorithm>
 #include <cmath>
 #include <thread>
 
+using namespace ckopt;
 using namespace ckopt::planner;
 
 /// Work of simulating a step.
 static constexpr int64_t simulationUnits = 4;
 
-const PricedBound &Search::orderBound(int64_t budget) {
+const PricedBound &Search::pricedBound(int64_t budget) {
   auto [it, fresh] = bounds.try_emplace(budget);
   if (fresh)
     it->second.cost =
@@ -85,7 +86,7 @@ struct Standing {
   }
   /// Returns whether it is better by enough to continue: cheaper or, if nothing
   /// fits, smaller.
-  bool better(const Standing &than) const {
+  bool better(const Standing &than, const Tuning &tuning) const {
     return std::isinf(than.cost)
                ? !std::isinf(cost) ||
                      double(peak) < tuning.betterPeak * double(than.peak)
@@ -119,7 +120,7 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
           return false;
         deadline.spend(int64_t(steps.size()) * simulationUnits);
         bool fits = store.report(std::move(steps), load, strategy.name);
-        if (Standing now(store, load); now.better(best)) {
+        if (Standing now(store, load); now.better(best, tuning)) {
           best = now;
           deadline.gained();
         }
@@ -131,8 +132,17 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
         proofs.push_back({load, programOrder, cost});
       },
       threads,
-      [&]() -> const std::vector<double> & { return orderBound(load).prices; }};
+      [&]() -> const std::vector<double> & { return pricedBound(load).prices; },
+      tuning};
+  int64_t before = deadline.spent();
   strategy.run(context);
+  debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
+    Standing now(store, load);
+    os << "load " << load << ": " << strategy.name << " at effort "
+       << options.effort << " took " << deadline.spent() - before
+       << " units; cheapest that fits " << now.cost << ", least load "
+       << now.peak;
+  });
 }
 
 void Search::runTier(Tier tier, Archive &store, const Options &options,
@@ -171,7 +181,7 @@ bool Search::closed(const Archive &store, const Options &options,
   if (std::isinf(bound))
     return true;
   if (options.fixedOrder && !hurried(options))
-    bound = std::max(bound, orderBound(load).cost);
+    bound = std::max(bound, pricedBound(load).cost);
   return best <= bound * tuning.rounding;
 }
 
@@ -226,7 +236,7 @@ void Search::probe(Archive &store, const Options &options, int64_t load,
 
 void Search::run(Archive &store, const Options &options, int64_t load,
                  Deadline &deadline) {
-  if (options.strategy != "auto") {
+  if (!options.isAuto()) {
     auto runNamed = [&](const std::vector<Strategy> &list) {
       for (const Strategy &strategy : list)
         if (options.strategy == strategy.name && !deadline.passed())
@@ -277,9 +287,10 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
   }
   // The search notes which loads gave a plan that fits the budget once packed,
   // and which did not, and tries a load between them next.
-  Roomy &known = store.rooms[budget];
+  LoadBracket &known = store.brackets[budget];
+  int64_t width = budget / tuning.settledDivisor;
   for (int attempt = 0; attempt < tuning.packAttempts; ++attempt) {
-    int64_t load = known.next(budget);
+    int64_t load = known.next(budget, width);
     if (load <= 0)
       break;
     Options again = options;
@@ -288,7 +299,7 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
     // Small graphs probe first; for a large graph, the first plan is most of
     // the work.
     double share = tuning.packShare;
-    if (attempt == 0 && known.settled(budget) && known.tooMuch > 0)
+    if (attempt == 0 && known.settled(width) && known.tooMuch > 0)
       share = tuning.packShareSettled;
     else if (problem.numNodes <= tuning.dearPackingNodes && known.fits == 0)
       share = tuning.packShareProbe;
@@ -309,7 +320,7 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
     known.take(load, fitting.front().peak, size - budget, most);
     if (size > budget)
       packSmaller(store, options, budget);
-    if (deadline.passed() || known.settled(budget))
+    if (deadline.passed() || known.settled(width))
       break;
   }
   packMore(store, options, budget, deadline);

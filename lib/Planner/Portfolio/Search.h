@@ -11,7 +11,6 @@
 
 #include "Model/Strategy.h"
 #include "Portfolio/Archive.h"
-#include "Portfolio/Tuning.h"
 #include "ckopt/Planner/Certificate.h"
 #include "ckopt/Planner/Solve.h"
 
@@ -44,7 +43,8 @@ inline bool isLimited(const Options &options) {
 
 class Search {
 public:
-  explicit Search(const Problem &problem) : problem(problem) {}
+  Search(const Problem &problem, const Tuning &tuning)
+      : problem(problem), tuning(tuning) {}
 
   /// Returns the best bound that searches proved for this budget, 0 if none
   /// did. A bound for more bytes holds for fewer, and a bound for any order
@@ -87,9 +87,10 @@ public:
             deadline.unitsLeft() < tuning.tightWorkEachNode * problem.numNodes);
   }
   /// Cached by budget.
-  const PricedBound &orderBound(int64_t budget);
+  const PricedBound &pricedBound(int64_t budget);
 
   const Problem &problem;
+  const Tuning &tuning;
 
 private:
   void sketch(Archive &store, const Options &options, int64_t load,

@@ -12,9 +12,11 @@
 #include "ckopt/Planner/Solve.h"
 #include "Portfolio/GraphPlanner.h"
 #include "ckopt/Planner/Bounds.h"
+#include "ckopt/Support/Debug.h"
 
 #include <algorithm>
 
+using namespace ckopt;
 using namespace ckopt::planner;
 
 /// Share of the time limit for searching; the rest is for packing, bounds and
@@ -22,13 +24,15 @@ using namespace ckopt::planner;
 static constexpr double searchShare = 0.92;
 
 struct BudgetPlanner::Impl {
-  explicit Impl(const Graph &graph) : graph(graph), error(validate(graph)) {}
+  Impl(const Graph &graph, const Tuning &tuning)
+      : graph(graph), tuning(tuning), error(validate(graph)) {}
 
   /// Returns false, with the reason in `result`, if the request is invalid.
   bool prepare(const Options &options, Result &result);
   std::string refusal(const Options &options) const;
 
   const Graph &graph;
+  const Tuning &tuning;
   std::string error;
   std::unique_ptr<GraphPlanner> planner;
 };
@@ -53,21 +57,34 @@ bool BudgetPlanner::Impl::prepare(const Options &options, Result &result) {
     return false;
   }
   if (!planner)
-    planner = std::make_unique<GraphPlanner>(graph);
+    planner = std::make_unique<GraphPlanner>(graph, tuning);
   return true;
 }
 
-BudgetPlanner::BudgetPlanner(const Graph &graph)
-    : impl(std::make_unique<Impl>(graph)) {}
+BudgetPlanner::BudgetPlanner(const Graph &graph, const Tuning *tuning)
+    : impl(std::make_unique<Impl>(graph, tuning ? *tuning : defaultTuning)) {}
 BudgetPlanner::~BudgetPlanner() = default;
+
+static void logAnswer(const Graph &graph, const Result &result) {
+  debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
+    const Plan &plan = result.plan;
+    os << graph.name << ": " << statusName(plan.status) << " after "
+       << result.work << " units";
+    if (result.hasPlan())
+      os << ": " << result.strategy << " costs " << plan.cost << " in "
+         << plan.steps.size() << " steps, peak " << plan.peak << ", arena "
+         << plan.arena << ", lower bound " << plan.lowerBound;
+  });
+}
 
 Result BudgetPlanner::solve(const Options &options) {
   Result result;
   Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
   if (!impl->prepare(options, result))
     return result;
-  result = impl->planner->solve(options, deadline);
+  result = impl->planner->findWithin(options, deadline);
   result.work = deadline.spent();
+  logAnswer(impl->graph, result);
   return result;
 }
 
@@ -76,8 +93,9 @@ Result BudgetPlanner::minimize(const Options &options) {
   Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
   if (!impl->prepare(options, result))
     return result;
-  result = impl->planner->minimize(options, deadline);
+  result = impl->planner->findSmallest(options, deadline);
   result.work = deadline.spent();
+  logAnswer(impl->graph, result);
   return result;
 }
 
@@ -88,7 +106,7 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
   Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
   Options own = options;
   own.budget = 0;
-  Result full = impl->planner->solve(own, deadline);
+  Result full = impl->planner->findWithin(own, deadline);
   if (!full.hasPlan())
     return {full};
   points = std::max(points, 2);
@@ -96,7 +114,7 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
     return deadline.part(deadline.unitsLeft() / parts, 1.0 / parts);
   };
   Deadline first = part(3);
-  Result least = impl->planner->minimize(own, first);
+  Result least = impl->planner->findSmallest(own, first);
   deadline.spend(first.spent());
   if (!least.hasPlan())
     return {least};
@@ -115,7 +133,7 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
   for (size_t k = isLimited(options) ? 0 : 1; k < budgets.size(); ++k) {
     own.budget = budgets[k];
     Deadline share = part(int(budgets.size() - k));
-    Result each = impl->planner->solve(own, share);
+    Result each = impl->planner->findWithin(own, share);
     deadline.spend(share.spent());
     if (each.status() == Status::Error)
       return {each};
@@ -141,17 +159,4 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
         std::max(tight.orderLowerBound, loose.orderLowerBound);
   }
   return curve;
-}
-
-Result ckopt::planner::solve(const Graph &graph, const Options &options) {
-  return BudgetPlanner(graph).solve(options);
-}
-
-Result ckopt::planner::minimize(const Graph &graph, const Options &options) {
-  return BudgetPlanner(graph).minimize(options);
-}
-
-std::vector<Result> ckopt::planner::pareto(const Graph &graph,
-                                           const Options &options, int points) {
-  return BudgetPlanner(graph).pareto(options, points);
 }

@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 #include "Grouping.h"
 #include "OpKinds.h"
+#include "ckopt/Support/Debug.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -161,6 +162,11 @@ std::optional<PointsOfOps> Merger::mergedPoints(const Unit &a,
 void Merger::join(unsigned first, unsigned second, int64_t place,
                   PointsOfOps points) {
   Unit &a = g.units[first], &b = g.units[second];
+  debug::log(debug::Part::Fuse, [&](llvm::raw_ostream &os) {
+    os << "joins the kernels of " << a.roots.front()->getName() << " and "
+       << b.roots.front()->getName() << ", of " << a.ops << " and " << b.ops
+       << " ops";
+  });
   a.place = place;
   a.points = std::move(points);
   a.ops += b.ops;

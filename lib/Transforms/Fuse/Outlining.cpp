@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "Grouping.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
+#include "ckopt/Support/Debug.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -202,6 +203,14 @@ void Outliner::run(func::FuncOp function, Grouping &grouping) {
         builder, callLocation(*unit, body), kernel.getResultTypes(), operands,
         builder.getNamedAttr("callee",
                              FlatSymbolRefAttr::get(kernel.getSymNameAttr())));
+    debug::count(debug::Counter::Kernels);
+    debug::count(debug::Counter::FusedOps, int64_t(body.size()));
+    debug::log(debug::Part::Fuse, [&](llvm::raw_ostream &os) {
+      os << "@" << function.getSymName() << " calls @" << kernel.getSymName()
+         << ", " << kindName(unit->kind) << ":";
+      for (Operation *op : body)
+        os << " " << op->getName().stripDialect();
+    });
     call.setScalars(sitesOf(body));
     call.setUpdates(updatePairs(*unit, inputs, outputs));
     setWishes(call, *unit, body);

@@ -25,6 +25,7 @@
 #include "LayoutAssigner.h"
 #include "Transposes.h"
 #include "ckopt/Layout/Passes.h"
+#include "ckopt/Support/Debug.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -66,6 +67,11 @@ Value LayoutAssigner::inOrderOf(Value value, RankedTensorType type,
   if (!copy) {
     OpBuilder builder(user);
     copy = RelayoutOp::create(builder, value.getLoc(), type, value);
+    debug::count(debug::Counter::LayoutCopies);
+    debug::log(debug::Part::Layout, [&](llvm::raw_ostream &os) {
+      os << "copies " << value.getType() << " to " << type << " for "
+         << user->getName();
+    });
   }
   return copy;
 }
@@ -140,6 +146,14 @@ void LayoutAssigner::rewriteEdges() {
 
 void LayoutAssigner::run(const Names &refused, const Names &chosen) {
   decide(refused, chosen);
+  debug::log(debug::Part::Layout, [&](llvm::raw_ostream &os) {
+    os << "@" << function.getSymName() << ": " << lastLeaders.size() << " of "
+       << classes.getNumClasses() << " classes of values become channels-last";
+    for (BlockArgument argument : function.getArguments())
+      if (StringRef name = edgeName(argument);
+          hasChannels(argument) && chosen.contains(name))
+        os << ", argument " << name;
+  });
   if (!lastLeaders.empty()) {
     for (BlockArgument argument : function.getArguments())
       if (hasChannels(argument) && chosen.contains(edgeName(argument)))

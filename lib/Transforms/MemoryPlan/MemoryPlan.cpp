@@ -17,6 +17,7 @@
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Planner/Packing.h"
+#include "ckopt/Support/Debug.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -216,6 +217,10 @@ void FunctionPlacer::postpone() {
     FunctionPlacer late(function, argumentOffsets, argumentBytes);
     if (succeeded(late.build())) {
       late.pack(/*keepPlaces=*/false);
+      debug::log(debug::Part::MemoryPlan, [&](llvm::raw_ostream &os) {
+        os << "@" << function.getSymName() << ": updates later take "
+           << late.packedBytes() << " bytes instead of " << most;
+      });
       if (late.packedBytes() <= most) {
         problem = std::move(late.problem);
         offset = std::move(late.offset);
@@ -304,6 +309,12 @@ FailureOr<int64_t> FunctionPlacer::run(bool lateUpdates) {
   pack(/*keepPlaces=*/true);
   if (lateUpdates)
     postpone();
+  debug::count(debug::Counter::PlacedFunctions);
+  debug::log(debug::Part::MemoryPlan, [&](llvm::raw_ostream &os) {
+    os << "@" << function.getSymName() << ": results and workspaces of "
+       << problem.ops.size() << " calls in " << packedBytes() << " bytes above "
+       << argumentBytes << " of arguments";
+  });
   return setOffsets();
 }
 

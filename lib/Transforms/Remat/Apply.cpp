@@ -20,6 +20,7 @@
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Remat/Remat.h"
+#include "ckopt/Support/Debug.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -218,6 +219,8 @@ void ckopt::applySteps(FunctionOpInterface function,
 void ckopt::applyRemat(FunctionOpInterface function, const RematPlan &plan) {
   // The pass declares the dialect of barriers; a program may not know it.
   function->getContext()->getOrLoadDialect<CkoptDialect>();
+  debug::count(debug::Counter::PlannedFunctions);
+  debug::count(debug::Counter::RecomputedOps, plan.recomputedSteps());
   applySteps(function, plan.problem, plan.result.plan);
   function->setAttr(kPlanAttr,
                     toAttribute(getFigures(plan), function.getContext()));

@@ -6,6 +6,7 @@
 // counts as not given, because MLIR prints pipelines with all options in them.
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Remat/Passes.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -107,31 +108,6 @@ static llvm::Error parsePolicy(const RematPassOptions &options,
   return checkPolicyForm(policy);
 }
 
-/// Parses the options on how to search, and within which limits.
-static llvm::Error parseSearch(const RematPassOptions &options,
-                               planner::Options &search) {
-  if (!llvm::is_contained(planner::strategyNames(), options.strategy))
-    return usageError("unknown strategy '" + options.strategy +
-                      "'; known are " +
-                      llvm::join(planner::strategyNames(), ", "));
-  if (!(options.timeLimit >= 0) || !(options.effort >= 0) ||
-      options.workLimit < 0 || options.threads < 0)
-    return usageError("time-limit, work-limit, effort and threads must not "
-                      "be negative");
-  if (options.orderOnly && options.fixedOrder)
-    return usageError("order-only and fixed-order leave nothing to search");
-  search.strategy = options.strategy;
-  search.timeLimitSeconds = options.timeLimit;
-  search.workLimit = options.workLimit;
-  search.effort = options.effort;
-  search.seed = options.seed;
-  search.threads = std::min<int>(options.threads, 256);
-  search.searchToLimit = options.searchToLimit;
-  search.fixedOrder = options.fixedOrder;
-  search.orderOnly = options.orderOnly;
-  return llvm::Error::success();
-}
-
 static constexpr std::pair<StringRef, Comparison> comparisons[] = {
     {"quick", Comparison::Quick},
     {"on", Comparison::On},
@@ -157,7 +133,8 @@ static llvm::Error readPlan(const std::string &path,
 }
 
 llvm::Expected<RematOptions>
-ckopt::parseRematOptions(const RematPassOptions &options) {
+ckopt::parseRematOptions(const RematPassOptions &options,
+                         const planner::Options &search) {
   RematOptions result;
   if (llvm::Error error = parsePolicy(options, result.policy))
     return error;
@@ -165,8 +142,10 @@ ckopt::parseRematOptions(const RematPassOptions &options) {
   if (!budget)
     return budget.takeError();
   result.budget = *budget;
-  if (llvm::Error error = parseSearch(options, result.search))
+  if (llvm::Error error =
+          planner::checkSearch(search, planner::OptionStyle::Pass))
     return error;
+  result.search = search;
   llvm::Expected<Comparison> compare = parseComparison(options.compare);
   if (!compare)
     return compare.takeError();
@@ -212,16 +191,6 @@ static void printBudget(const MemoryBudget &budget, RematPassOptions &texts) {
 RematPassOptions ckopt::printedOptions(const RematOptions &options) {
   RematPassOptions texts;
   printBudget(options.budget, texts);
-  const planner::Options &search = options.search;
-  texts.strategy = search.strategy;
-  texts.timeLimit = search.timeLimitSeconds;
-  texts.workLimit = search.workLimit;
-  texts.effort = search.effort;
-  texts.seed = search.seed;
-  texts.threads = search.threads;
-  texts.searchToLimit = search.searchToLimit;
-  texts.fixedOrder = search.fixedOrder;
-  texts.orderOnly = search.orderOnly;
   texts.costModel = options.costs.source;
   const RematPolicy &policy = options.policy;
   texts.policy = printRematMode(policy);

@@ -8,6 +8,7 @@
 #include "Planning.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
+#include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Remat/Remat.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/OutputFiles.h"
@@ -36,9 +37,13 @@ namespace {
 struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   using RematPassBase::RematPassBase;
   RematPass(RematOptions options, RematResult *result)
-      : RematPassBase(printedOptions(options)),
+      : RematPassBase(printedOptions(options)), search(*this, &options.search),
         settled(std::make_shared<RematOptions>(std::move(options))),
         sink(std::make_shared<PlanSink>(result)), isTyped(true) {}
+  /// Copies the pass; MLIR copies the options' values afterwards.
+  RematPass(const RematPass &other)
+      : RematPassBase(other), settled(other.settled), sink(other.sink),
+        isTyped(other.isTyped) {}
 
   /// The pass runs on modules, and on functions of any dialect.
   bool canScheduleOn(RegisteredOperationName name) const override {
@@ -63,15 +68,6 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     all.budget = budget;
     all.budgetRatio = budgetRatio;
     all.activationRatio = activationRatio;
-    all.strategy = strategy;
-    all.timeLimit = timeLimit;
-    all.workLimit = workLimit;
-    all.effort = effort;
-    all.seed = seed;
-    all.threads = threads;
-    all.searchToLimit = searchToLimit;
-    all.fixedOrder = fixedOrder;
-    all.orderOnly = orderOnly;
     all.costModel = costModel;
     all.policy = policy;
     all.save = save;
@@ -103,7 +99,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
              {"cost-model", costs.str()}}))
       return emitError(UnknownLoc::get(context)) << describe(std::move(error));
     sink = createFileSink(planOut, report);
-    llvm::Expected<RematOptions> parsed = parseRematOptions(stated());
+    llvm::Expected<RematOptions> parsed =
+        parseRematOptions(stated(), search.stated());
     if (!parsed)
       return emitError(UnknownLoc::get(context))
              << describe(parsed.takeError());
@@ -275,6 +272,43 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   }
 
 private:
+  /// The options on how to search: one of the pass for each row of their table.
+  class SearchOptions {
+  public:
+    /// Adds the options to the pass, with the values that are `given`.
+    explicit SearchOptions(RematPass &pass,
+                           const planner::Options *given = nullptr) {
+      for (const planner::SearchOption &row : planner::searchOptions())
+        std::visit([&](auto member) { add(pass, row, member, given); },
+                   row.member);
+    }
+    planner::Options stated() const {
+      planner::Options options;
+      for (const auto &read : reads)
+        read(options);
+      return options;
+    }
+
+  private:
+    template <typename T>
+    void add(RematPass &pass, const planner::SearchOption &row,
+             T planner::Options::*member, const planner::Options *given) {
+      using Stored = std::conditional_t<std::is_same_v<T, double>, Real, T>;
+      auto option = std::make_shared<Option<Stored>>(
+          pass, row.name, llvm::cl::desc(row.passHelp),
+          llvm::cl::init(Stored(planner::Options().*member)));
+      if (given)
+        *option = Stored(given->*member);
+      reads.push_back([option, member](planner::Options &options) {
+        options.*member = T(option->getValue());
+      });
+    }
+
+    /// Each stores the value of an option, which it owns.
+    std::vector<std::function<void(planner::Options &)>> reads;
+  };
+
+  SearchOptions search{*this};
   /// The options in effect.
   std::shared_ptr<const RematOptions> settled;
   /// Copies of the pass that run in parallel share it.

@@ -17,6 +17,7 @@
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
 #include "ckopt/Remat/Figures.h"
+#include "ckopt/Support/Debug.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 
@@ -156,7 +157,7 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
   // The baseline plan is cheap to find, so it does not use up the time and work
   // limits.
   request.searchToLimit = false;
-  plan.result = planner::solve(graph, request);
+  plan.result = planner::BudgetPlanner(graph).solve(request);
   if (failed(checkResult(function, plan.result)))
     return failure();
   plan.fullArena = plan.fixedBytes + lastByte(graph, plan.result.plan);
@@ -168,6 +169,13 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
   if (plan.hidesMessages)
     plan.baseCost =
         plan.clock->follow(plan.result.plan, /*budget=*/0).seconds();
+  debug::log(debug::Part::Remat, [&](llvm::raw_ostream &os) {
+    os << "@" << graph.name << ": " << graph.nodes.size()
+       << " ops; without recomputation an arena of " << plan.fullArena
+       << " bytes, " << plan.fixedBytes << " of them fixed; no plan below "
+       << plan.memoryBound << "; cost " << plan.baseCost
+       << (plan.clock ? "; messages are timed" : "");
+  });
   return plan;
 }
 
@@ -286,6 +294,13 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
   }
   plan.arena = total(found);
   plan.load = found.peak + reserved;
+  debug::log(debug::Part::Remat, [&](llvm::raw_ostream &os) {
+    os << "@" << graph.name << ": " << planner::statusName(found.status);
+    if (plan.budgetBytes != unlimited)
+      os << " within " << plan.budgetBytes << " bytes";
+    os << ": arena " << plan.arena << ", " << plan.recomputedSteps()
+       << " ops again, cost " << found.cost << ", by " << plan.result.strategy;
+  });
   return success();
 }
 

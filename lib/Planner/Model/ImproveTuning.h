@@ -7,8 +7,8 @@
 // in shares of the peak, so that no scale of costs or bytes changes a plan.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_LIB_PLANNER_IMPROVE_IMPROVETUNING_H
-#define CKOPT_LIB_PLANNER_IMPROVE_IMPROVETUNING_H
+#ifndef CKOPT_LIB_PLANNER_MODEL_IMPROVETUNING_H
+#define CKOPT_LIB_PLANNER_MODEL_IMPROVETUNING_H
 
 #include <algorithm>
 #include <cstddef>
@@ -90,9 +90,6 @@ struct OrderTuning {
   size_t proofStates = 400000;
 };
 
-inline constexpr LocalTuning localTuning;
-inline constexpr OrderTuning orderTuning;
-
 } // namespace ckopt::planner
 
-#endif // CKOPT_LIB_PLANNER_IMPROVE_IMPROVETUNING_H
+#endif // CKOPT_LIB_PLANNER_MODEL_IMPROVETUNING_H

@@ -7,8 +7,10 @@
 // on the machine, nor on the scale of costs or bytes.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_LIB_PLANNER_PORTFOLIO_TUNING_H
-#define CKOPT_LIB_PLANNER_PORTFOLIO_TUNING_H
+#ifndef CKOPT_LIB_PLANNER_MODEL_TUNING_H
+#define CKOPT_LIB_PLANNER_MODEL_TUNING_H
+
+#include "Model/ImproveTuning.h"
 
 #include <array>
 #include <cstddef>
@@ -17,7 +19,8 @@
 
 namespace ckopt::planner {
 
-struct SearchTuning {
+/// The defaults are those of every tool; tests give a BudgetPlanner others.
+struct Tuning {
   // -- Sizes of graphs, in nodes. Up to this size, the search for the least
   // load runs to its end.
   int32_t smallNodes = 12;
@@ -33,9 +36,9 @@ struct SearchTuning {
   /// Beyond, fewer of the cheaper plans are tried for packing.
   int32_t fewTrialsNodes = 4000;
   /// Up to this size the least load is searched for with proof.
-  int32_t provenLeastNodes = 384;
+  int32_t provenLoadNodes = 384;
   /// For larger graphs, proofs rarely end at the smallest budget.
-  int32_t provenAtLeastNodes = 100;
+  int32_t provenAtMinimumNodes = 100;
 
   // -- Construction. A construction leaves this share of the tier's work to
   // each one after it.
@@ -132,34 +135,37 @@ struct SearchTuning {
   /// until so many of them found none or the loads differ by less than this
   /// part. Each may take this part of what is left. In the end the cheapest
   /// plan for the smallest budget gets a share.
-  int64_t leastTight = 4000;
-  int leastSketches = 2;
-  int64_t leastSketchDivisor = 32, leastSketchShare = 2;
-  double leastPlanShare = 0.15;
+  int64_t minimumTightWork = 4000;
+  int minimumSketches = 2;
+  int64_t minimumSketchDivisor = 32, minimumSketchShare = 2;
+  double minimumPlanShare = 0.15;
   /// Work of its steps by node, of graphs of this many nodes or more: 65 nodes
   /// take at most a second in all, 700 ten.
-  int32_t leastNodes = 65;
+  int32_t fewestNodesCounted = 65;
   int64_t bisectWorkEachNode = 5000, tightenWorkEachNode = 10000;
-  int64_t settleWorkEachNode = 40000, provenLeastWorkEachNode = 120000;
+  int64_t settleWorkEachNode = 40000, provenLoadWorkEachNode = 120000;
   /// Work (a second) of the search for the smallest budget if it is proven that
   /// nothing fits the requested one: a quick answer is worth more than a
   /// slightly smaller budget.
-  int64_t smallestWork = 20000000;
+  int64_t hopelessWork = 20000000;
   /// Proof of the least load: work (a second), states, and the share of a
   /// limit, since a proof without a plan is of no use.
-  double provenLeastWork = 2e7;
-  size_t provenLeastStates = 400000, provenLeastStatesSmall = 4000000;
-  double provenLeastTime = 0.3;
-  int64_t provenLeastDivisor = 3;
+  double provenLoadWork = 2e7;
+  size_t provenLoadStates = 400000, provenLoadStatesSmall = 4000000;
+  double provenLoadTime = 0.3;
+  int64_t provenLoadDivisor = 3;
   /// Such proofs end on graphs of up to so many nodes, at any effort; they
   /// rarely do from the second number on, which get less the larger they are.
   /// Below an effort of a tenth they get less, too.
-  int32_t provenLeastEnds = 48, provenLeastRare = 100;
-  double provenLeastEffort = 10, provenLeastLeast = 0.02;
+  int32_t provenLoadEnds = 48, provenLoadRare = 100;
+  double provenLoadEffort = 10, provenLoadLeastShare = 0.02;
+
+  LocalTuning local;
+  OrderTuning order;
 };
 
-inline constexpr SearchTuning tuning;
+inline constexpr Tuning defaultTuning;
 
 } // namespace ckopt::planner
 
-#endif // CKOPT_LIB_PLANNER_PORTFOLIO_TUNING_H
+#endif // CKOPT_LIB_PLANNER_MODEL_TUNING_H

@@ -1,10 +1,11 @@
-//===- LeastSearch.h - the smallest budget ----------------------*- C++ -*-===//
+//===- MinimumSearch.h - the smallest budget ----------------------*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_LIB_PLANNER_PORTFOLIO_LEASTSEARCH_H
-#define CKOPT_LIB_PLANNER_PORTFOLIO_LEASTSEARCH_H
+#ifndef CKOPT_LIB_PLANNER_PORTFOLIO_MINIMUMSEARCH_H
+#define CKOPT_LIB_PLANNER_PORTFOLIO_MINIMUMSEARCH_H
 
 #include "Portfolio/Search.h"
 
@@ -14,12 +15,12 @@ namespace ckopt::planner {
 /// fixed sequence of steps that depends on no budget, so that every caller gets
 /// the same result. Limits make it begin with constructions alone, and go on
 /// until they strike.
-class LeastSearch {
+class MinimumSearch {
 public:
-  /// `start` holds orders without recomputation; `lowest` is a proven lower
-  /// bound in bytes.
-  LeastSearch(const Archive &start, int64_t lowest)
-      : archive(start), lowest(lowest) {}
+  /// `start` holds orders without recomputation; `provenMinimum` is a proven
+  /// lower bound in bytes.
+  MinimumSearch(const Archive &start, int64_t provenMinimum)
+      : archive(start), tuning(start.tuning), provenMinimum(provenMinimum) {}
 
   /// Makes one step; does nothing when done.
   void advance(Search &search, const Options &options, Deadline &deadline);
@@ -29,10 +30,12 @@ public:
   /// and other seeds than the ones before.
   void goOn();
   /// Takes note of a better proven bound below every load.
-  void raiseLowest(int64_t bound) { lowest = std::max(lowest, bound); }
+  void raiseProvenMinimum(int64_t bound) {
+    provenMinimum = std::max(provenMinimum, bound);
+  }
   int64_t smallest() const { return archive.smallest()->size; }
   /// Packs the plan of the least load, if limits left it unpacked.
-  void packLeast(double effort);
+  void packLeastLoad(double effort);
 
   /// Plans of this search alone, so that plans for other budgets cannot change
   /// its result.
@@ -49,7 +52,8 @@ private:
   void pack(const Options &options, Deadline &deadline);
   void tighten(Search &search, const Options &options, Deadline &deadline);
 
-  int64_t lowest;
+  const Tuning &tuning;
+  int64_t provenMinimum;
   Phase phase = Sketch;
   int round = 0;         ///< of the phase
   int again = 0;         ///< how often goOn() was called
@@ -60,4 +64,4 @@ private:
 
 } // namespace ckopt::planner
 
-#endif // CKOPT_LIB_PLANNER_PORTFOLIO_LEASTSEARCH_H
+#endif // CKOPT_LIB_PLANNER_PORTFOLIO_MINIMUMSEARCH_H

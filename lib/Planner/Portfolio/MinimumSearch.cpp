@@ -1,4 +1,5 @@
-//===- LeastSearch.cpp - the smallest budget ------------------------------===//
+//===- MinimumSearch.cpp - the smallest budget
+//------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +13,7 @@
 // bound can turn into "nothing exists". Complexity: two dozen quick searches.
 //
 //===----------------------------------------------------------------------===//
-#include "Portfolio/LeastSearch.h"
+#include "Portfolio/MinimumSearch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,37 +22,38 @@ using namespace ckopt::planner;
 
 /// Returns the limits of one step, in proportion to the graph, so that `min`
 /// takes a second for small ones.
-static Deadline shareByNodes(int32_t nodes, int64_t workEachNode,
-                             const Deadline &deadline) {
+static Deadline shareByNodes(const Tuning &tuning, int32_t nodes,
+                             int64_t workEachNode, const Deadline &deadline) {
   return deadline.part(nodes <= tuning.smallNodes
                            ? 0
-                           : workEachNode * std::max(nodes, tuning.leastNodes));
+                           : workEachNode *
+                                 std::max(nodes, tuning.fewestNodesCounted));
 }
 
-void LeastSearch::packLeast(double effort) {
+void MinimumSearch::packLeastLoad(double effort) {
   Candidate found = archive.leastLoad();
   if (found.peak < smallest())
     archive.realize(found, effort);
 }
 
-void LeastSearch::goOn() {
+void MinimumSearch::goOn() {
   phase = Tighten;
   round = 0;
   ++again;
 }
 
-void LeastSearch::sketch(Search &search, const Options &options,
-                         Deadline &deadline) {
-  sketched = std::max({sketched, lowest - 1, int64_t(1)});
+void MinimumSearch::sketch(Search &search, const Options &options,
+                           Deadline &deadline) {
+  sketched = std::max({sketched, provenMinimum - 1, int64_t(1)});
   int64_t high = archive.leastLoad().peak;
-  bool tight =
-      isLimited(options) &&
-      (search.shortOfTime(options) ||
-       (deadline.hasWorkLimit() &&
-        deadline.unitsLeft() < tuning.leastTight * archive.problem.numNodes));
-  if (!tight || search.small() || options.strategy != "auto" ||
-      round >= tuning.leastSketches || high <= lowest ||
-      high - sketched <= high / tuning.leastSketchDivisor) {
+  bool tight = isLimited(options) &&
+               (search.shortOfTime(options) ||
+                (deadline.hasWorkLimit() &&
+                 deadline.unitsLeft() <
+                     tuning.minimumTightWork * archive.problem.numNodes));
+  if (!tight || search.small() || !options.isAuto() ||
+      round >= tuning.minimumSketches || high <= provenMinimum ||
+      high - sketched <= high / tuning.minimumSketchDivisor) {
     phase = Bisect;
     round = 0;
     return;
@@ -62,22 +64,23 @@ void LeastSearch::sketch(Search &search, const Options &options,
       std::max(high / 2, int64_t(std::sqrt(double(sketched) * double(high))));
   int64_t units = tuning.firstPlanWorkEachNode * archive.problem.numNodes;
   if (deadline.hasWorkLimit())
-    units = std::min(units, deadline.unitsLeft() / tuning.leastSketchShare + 1);
-  Deadline part = deadline.part(units, 1.0 / double(tuning.leastSketchShare));
+    units =
+        std::min(units, deadline.unitsLeft() / tuning.minimumSketchShare + 1);
+  Deadline part = deadline.part(units, 1.0 / double(tuning.minimumSketchShare));
   search.probe(archive, options, target, part);
   deadline.spend(part.spent());
   if (archive.leastLoad().peak > target) {
     sketched = target;
     ++round;
   }
-  packLeast(std::min(tuning.sketchEffort, options.effort));
+  packLeastLoad(std::min(tuning.sketchEffort, options.effort));
 }
 
-void LeastSearch::bisect(Search &search, const Options &options,
-                         Deadline &deadline) {
-  failed = std::max(failed, lowest - 1);
+void MinimumSearch::bisect(Search &search, const Options &options,
+                           Deadline &deadline) {
+  failed = std::max(failed, provenMinimum - 1);
   int64_t high = archive.leastLoad().peak;
-  if (round++ >= tuning.bisections || high <= lowest ||
+  if (round++ >= tuning.bisections || high <= provenMinimum ||
       high - failed <= std::max<int64_t>(1, high / tuning.bisectDivisor)) {
     phase = Pack;
     return;
@@ -85,17 +88,17 @@ void LeastSearch::bisect(Search &search, const Options &options,
   int64_t target = failed + (high - failed) / 2;
   Options quick = options;
   quick.effort = options.effort * tuning.bisectEffort;
-  Deadline part = shareByNodes(archive.problem.numNodes,
+  Deadline part = shareByNodes(tuning, archive.problem.numNodes,
                                tuning.bisectWorkEachNode, deadline);
   search.run(archive, quick, target, part);
   deadline.spend(part.spent());
   if (archive.leastLoad().peak > target)
     failed = target;
   // The best load so far must be packed at any time.
-  packLeast(std::min(tuning.bisectPackEffort, options.effort));
+  packLeastLoad(std::min(tuning.bisectPackEffort, options.effort));
 }
 
-void LeastSearch::pack(const Options &options, Deadline &deadline) {
+void MinimumSearch::pack(const Options &options, Deadline &deadline) {
   int tries = options.pack ? tuning.packTrials : 1;
   for (const Candidate &candidate : archive.byLoad(smallest())) {
     if (tries-- == 0 || deadline.passed() || candidate.peak >= smallest())
@@ -106,32 +109,32 @@ void LeastSearch::pack(const Options &options, Deadline &deadline) {
   round = 0;
 }
 
-void LeastSearch::tighten(Search &search, const Options &options,
-                          Deadline &deadline) {
+void MinimumSearch::tighten(Search &search, const Options &options,
+                            Deadline &deadline) {
   int64_t size = smallest();
   int32_t nodes = archive.problem.numNodes;
   int rounds = 1;
   auto limit = std::find_if(
       tuning.tightenSteps.begin(), tuning.tightenSteps.end(),
-      [&](const SearchTuning::Steps &steps) { return nodes <= steps.nodes; });
+      [&](const Tuning::Steps &steps) { return nodes <= steps.nodes; });
   if (limit != tuning.tightenSteps.end())
     rounds = limit->steps;
   if (round++ == 0)
     step = size / tuning.firstStepDivisor;
   if (round > rounds ||
       step < std::max<int64_t>(1, size / tuning.finestStepDivisor) ||
-      size <= lowest) {
+      size <= provenMinimum) {
     phase = Settle;
     round = 0;
     return;
   }
-  int64_t target = std::max(lowest, size - step);
+  int64_t target = std::max(provenMinimum, size - step);
   Options quick = options;
   quick.effort = options.effort * tuning.tightenEffort *
                  std::min(tuning.mostRoundEffort, 1.0 + again);
   quick.seed += uint64_t(again) * seedStride;
-  Deadline part =
-      shareByNodes(nodes, tuning.tightenWorkEachNode * (1 + again), deadline);
+  Deadline part = shareByNodes(
+      tuning, nodes, tuning.tightenWorkEachNode * (1 + again), deadline);
   search.fit(archive, quick, target, part);
   deadline.spend(part.spent());
   // Without packing, this repeats the bisection's searches with more effort.
@@ -139,21 +142,23 @@ void LeastSearch::tighten(Search &search, const Options &options,
     step /= options.pack ? tuning.finerPacked : tuning.finer;
 }
 
-void LeastSearch::settle(Search &search, Archive &archive,
-                         const Options &options, Deadline &deadline) {
+void MinimumSearch::settle(Search &search, Archive &archive,
+                           const Options &options, Deadline &deadline) {
+  const Tuning &tuning = archive.tuning;
   int32_t nodes = archive.problem.numNodes;
   Options own = options;
   own.searchToLimit = false;
   // Proofs rarely end at budgets this low.
-  if (nodes > tuning.provenAtLeastNodes)
+  if (nodes > tuning.provenAtMinimumNodes)
     own.effort = std::min(quickEffort, own.effort);
-  Deadline part = shareByNodes(nodes, tuning.settleWorkEachNode, deadline);
+  Deadline part =
+      shareByNodes(tuning, nodes, tuning.settleWorkEachNode, deadline);
   search.fit(archive, own, archive.smallest()->size, part);
   deadline.spend(part.spent());
 }
 
-void LeastSearch::advance(Search &search, const Options &options,
-                          Deadline &deadline) {
+void MinimumSearch::advance(Search &search, const Options &options,
+                            Deadline &deadline) {
   Options own = options;
   own.searchToLimit = false; // the steps are a fixed sequence
   switch (phase) {
