@@ -100,6 +100,12 @@ function(ckopt_long_tests)
   ckopt_label_tests(long ${ARGN})
 endfunction()
 
+# What .ci/run runs, too, behind scripts/test: minutes for what rarely breaks.
+function(ckopt_landing_tests)
+  ckopt_label_tests(long ${ARGN})
+  ckopt_label_tests(landing ${ARGN})
+endfunction()
+
 function(ckopt_label_tests label)
   foreach(test ${ARGN})
     if(TEST ${test})
@@ -131,8 +137,10 @@ function(add_ckopt_unittest name)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CKOPT_BINARY_DIR}/unittests)
   add_test(NAME ${ARG_TEST_NAME} COMMAND ${name})
-  # Tests share the cores: threads that wait sleep soon.
-  set_tests_properties(${ARG_TEST_NAME} PROPERTIES ENVIRONMENT "GOMP_SPINCOUNT=2000")
+  # Tests share the cores: threads that wait sleep soon. scripts/slowest reads
+  # how long each case takes.
+  set_tests_properties(${ARG_TEST_NAME} PROPERTIES ENVIRONMENT
+    "GOMP_SPINCOUNT=2000;GTEST_OUTPUT=xml:${CKOPT_BINARY_DIR}/Testing/cases/${ARG_TEST_NAME}.xml")
   if(ARG_SLOW)
     ckopt_slow_tests(${ARG_TEST_NAME})
   endif()

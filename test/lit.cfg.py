@@ -12,15 +12,15 @@ import ctypes
 import os
 import sys
 
+import lit.formats
 import lit.util
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(__file__))
-import cached
 import cpu
 
 config.name = "ckopt"
-config.test_format = cached.ShTest(execute_external=False)
+config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["data", "layers", "Inputs"]
 config.test_source_root = os.path.dirname(__file__)
@@ -91,6 +91,12 @@ config.substitutions.append(
             for name in ["libmlir_c_runner_utils.so", "libmlir_runner_utils.so"]
         ),
     )
+)
+
+# One cache of compiled kernels for all: its files are named by all that decides
+# their bytes (KernelCache.h). ctest, which says where it is, empties it first.
+config.environment["CKOPT_CACHE_DIR"] = os.environ.get(
+    "CKOPT_CACHE_DIR", os.path.join(config.ckopt_binary_dir, "Testing", "kernels")
 )
 
 # Several processes, on this machine: as root in CI, on fewer cores than ranks.

@@ -2,23 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Builds the Python package on a build tree and runs its tests.
 
-run.py --build=DIR --source=DIR [--venv=DIR] [--from-scratch] [pytest arguments]
+run.py --build=DIR --source=DIR [--package | --from-scratch] [--venv=DIR] [pytest arguments]
 
---from-scratch: pip builds all of ckopt, as `pip install .` does.
+Without a flag CMake builds the extension module in DIR/python-module, and the
+tests find it and the sources there. --package: pip makes the package and
+installs it, and what is installed is tested. --from-scratch: pip builds all of
+ckopt, too, as `pip install .` does.
 
-A virtual environment in DIR/python-venv gets the package by pip, with what it
-needs from PyPI; torch, onnx, numpy of the Python that runs this are seen in it.
-Where PyPI cannot be reached and packages are missing, it says so and exits with
-77, which ctest counts as skipped. CKOPT_NO_PYPI=1 asks for that.
+Where this Python lacks what is needed, a virtual environment in DIR/python-venv
+gets it from PyPI; torch, onnx, numpy of this Python are seen in it. Where PyPI
+cannot be reached and packages are missing, it says so and exits with 77, which
+ctest counts as skipped. CKOPT_NO_PYPI=1 asks for that.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 
-NEEDED = ["nanobind", "scikit_build_core", "numpy", "pytest"]
+NEEDED = ["nanobind", "numpy", "pytest"]
+PACKAGING = ["scikit_build_core"]
 # Tests say so where these are not there.
 USEFUL = ["mypy", "networkx", "onnx"]
 
@@ -44,10 +49,8 @@ def install(python, names):
         check=False).returncode
 
 
-def prepare(folder):
+def prepare(folder, needed):
     """Returns the Python of a virtual environment with all that is needed."""
-    if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):
-        skip("Python.h is not there (apt-get install python3-dev)")
     python = os.path.join(folder, "bin", "python")
     # A folder without pip is what a call without python3-venv left behind.
     if not os.path.exists(os.path.join(folder, "bin", "pip")):
@@ -58,7 +61,7 @@ def prepare(folder):
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
         with open(os.path.join(site.strip(), "outer.pth"), "w", encoding="utf-8") as file:
             file.write(sysconfig.get_path("purelib") + "\n")
-    missing, useful = missing_of(python, NEEDED), missing_of(python, USEFUL)
+    missing, useful = missing_of(python, needed), missing_of(python, USEFUL)
     if os.environ.get("CKOPT_NO_PYPI"):
         if missing:
             skip(f"{', '.join(missing)} missing, and CKOPT_NO_PYPI is set")
@@ -70,26 +73,56 @@ def prepare(folder):
     return python
 
 
+def build_module(python, source, build):
+    """Returns a folder with the package: its sources, and the module that CMake builds."""
+    folder = os.path.join(build, "python-module")
+    package = os.path.join(folder, "package")
+    nanobind = subprocess.check_output([python, "-m", "nanobind", "--cmake_dir"], text=True)
+    for step in [["-S", os.path.join(source, "python"), "-B", folder, "-G", "Ninja",
+                  "-DCMAKE_BUILD_TYPE=Release", f"-DCkopt_DIR={build}",
+                  f"-DPython_EXECUTABLE={python}", f"-Dnanobind_DIR={nanobind.strip()}"],
+                 ["--build", folder], ["--install", folder, "--prefix", package]]:
+        done = subprocess.run(["cmake", *step], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False)
+        if done.returncode:
+            sys.exit(done.stdout)
+    shutil.copytree(os.path.join(source, "python", "ckopt"), os.path.join(package, "ckopt"),
+                    dirs_exist_ok=True)
+    return package
+
+
 def main():
     """Builds, installs, tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True)
     parser.add_argument("--source", required=True)
     parser.add_argument("--venv")
+    parser.add_argument("--package", action="store_true")
     parser.add_argument("--from-scratch", action="store_true")
     options, arguments = parser.parse_known_args()
     if sys.version_info < (3, 11):
         skip(f"Python 3.11 is needed, this is {sys.version.split()[0]}")
-    python = prepare(options.venv or os.path.join(options.build, "python-venv"))
-    settings = [] if options.from_scratch else [
-        f"--config-settings=cmake.define.Ckopt_DIR={options.build}"]
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps",
-                    "--force-reinstall", "--disable-pip-version-check", options.source,
-                    *settings], check=True)
+    if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):
+        skip("Python.h is not there (apt-get install python3-dev)")
+    packaging = options.package or options.from_scratch
+    python = sys.executable
+    if packaging or options.venv or missing_of(python, NEEDED):
+        python = prepare(options.venv or os.path.join(options.build, "python-venv"),
+                         NEEDED + PACKAGING * packaging)
+    environment = dict(os.environ)
+    if packaging:
+        settings = [] if options.from_scratch else [
+            f"--config-settings=cmake.define.Ckopt_DIR={options.build}"]
+        subprocess.run([python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps",
+                        "--force-reinstall", "--disable-pip-version-check", options.source,
+                        *settings], check=True)
+    else:
+        environment["PYTHONPATH"] = build_module(python, options.source, options.build)
     tests = os.path.join(options.source, "python", "tests")
-    # Away from the sources, so that what is installed is what is tested.
+    # Away from the sources, so that what was built is what is tested.
     sys.exit(subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", tests,
-                             *arguments], cwd=options.build, check=False).returncode)
+                             *arguments], cwd=options.build, env=environment,
+                            check=False).returncode)
 
 
 if __name__ == "__main__":

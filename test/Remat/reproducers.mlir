@@ -1,11 +1,11 @@
 // Pipelines that MLIR prints hold all options, also those that were not given: they run again, pasted and
-// from reproducers, for every pass of ckopt-opt.
-// RUN: ckopt-opt %S/../Autodiff/mlp.mlir --attach-loss -o %t.loss.mlir
-// RUN: ckopt-opt %t.loss.mlir --autodiff -o %t.gradient.mlir
-// RUN: ckopt-opt %t.gradient.mlir --optimizer -o %t.step.mlir
-// RUN: ckopt-opt %t.step.mlir --layout --fuse --annotate-kernels --remat -o %t.planned.mlir
-// RUN: %python %S/Inputs/rerun_passes.py %t.out %S/../Autodiff/mlp.mlir %t.loss.mlir %t.gradient.mlir %t.step.mlir %t.planned.mlir %s > %t.txt || cat %t.txt
-// RUN: FileCheck %s --check-prefix=ALL --implicit-check-not="does not run" < %t.txt
+// from reproducers, for every pass of ckopt-opt (200 processes; unit.PhaseEquivalenceTest pastes those of the phases).
+// RUN: %if long-tests %{ ckopt-opt %S/../Autodiff/mlp.mlir --attach-loss -o %t.loss.mlir %}
+// RUN: %if long-tests %{ ckopt-opt %t.loss.mlir --autodiff -o %t.gradient.mlir %}
+// RUN: %if long-tests %{ ckopt-opt %t.gradient.mlir --optimizer -o %t.step.mlir %}
+// RUN: %if long-tests %{ ckopt-opt %t.step.mlir --layout --fuse --annotate-kernels --remat -o %t.planned.mlir %}
+// RUN: %if long-tests %{ %python %S/Inputs/rerun_passes.py %t.out %S/../Autodiff/mlp.mlir %t.loss.mlir %t.gradient.mlir %t.step.mlir %t.planned.mlir %s > %t.txt || cat %t.txt %}
+// RUN: %if long-tests %{ FileCheck %s --check-prefix=ALL --implicit-check-not="does not run" < %t.txt %}
 // ALL-DAG: annotate-kernels runs again
 // ALL-DAG: attach-loss runs again
 // ALL-DAG: autodiff runs again

@@ -32,7 +32,7 @@ MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none",
 def run(*command, code=0, **variables):
     """Runs a command that exits with `code`, or one of them; returns what it wrote."""
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
-                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", CKOPT_CACHE_DIR="off", **variables)
+                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **variables)
     result = subprocess.run(command, env=environment, check=False, timeout=300, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode in (code if isinstance(code, tuple) else (code,)), \
@@ -42,7 +42,7 @@ def run(*command, code=0, **variables):
 
 def check_devices(folder, program, ckopt, standin, model, digits):
     """Compares two ranks on devices, without mpirun, with the driver's."""
-    shared = dict(os.environ, CKOPT_CACHE_DIR="off", WORLD_SIZE="2", CKOPT_CUDA_DRIVER=standin,
+    shared = dict(os.environ, WORLD_SIZE="2", CKOPT_CUDA_DRIVER=standin,
                   CKOPT_NCCL=standin, CKOPT_STANDIN_DEVICES="2", CKOPT_STANDIN_KERNELS="ptx")
     meeting = os.path.join(folder, "id")
     own, driver = (os.path.join(folder, name) for name in ("g.safetensors", "h.safetensors"))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """check_faults.py CKOPT CC SOURCE TESTS...: what happens when a rank of a run fails.
 
-`kills`: a rank is killed inside a collective, while it compiles, while it writes its share of
+`kill`: a rank is killed inside a collective: all ranks end, and the run that is resumed has the bits
+of one that nobody killed. `kills`: a rank is killed inside a collective, while it compiles, while it writes its share of
 a checkpoint, and around the index: all ranks end with a message that names it, the last complete
 checkpoint stays, and the run that is resumed has the bits of one that nobody killed.
 `many-kills`: the same at 50 points; all ranks are gone 10 seconds after.
@@ -125,6 +126,10 @@ def kill_once(number, parallel, fault, timed):
     shutil.rmtree(folder)
     print(f"{what}: exit code {code}, {'step named, ' if said else ''}{how}: same bits", flush=True)
     return bool(said)
+
+
+def kill():
+    kill_once(0, "fsdp:2", "1 MPI_Isend 60 KILL", timed=False)
 
 
 def kills():
@@ -336,7 +341,7 @@ def main():
         sys.exit(77)
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", preload,
                     pathlib.Path(__file__).with_name("faults.c"), "-ldl"], check=True)
-    tests = {"kills": kills, "many-kills": many_kills, "disk": disk, "hang": hang,
+    tests = {"kill": kill, "kills": kills, "many-kills": many_kills, "disk": disk, "hang": hang,
              "memory": memory,
              "signals": signals, "network": network}
     try:

@@ -39,7 +39,7 @@ def write_files(programs, root):
     ckopt, plan = os.path.join(programs, "ckopt"), os.path.join(programs, "ckopt-plan")
     data = os.path.join(root, "test", "data")
     digits = os.path.join(data, "models", "digits_cnn.onnx")
-    step = [digits, "--loss=cross_entropy", "--batch=8", "--quiet"]
+    step = [digits, "--loss=cross_entropy", "--batch=8", "--quiet", "--effort=0"]
     samples = [f"--data={data}/digits.npz", "--inputs=x=images", "--targets=labels"]
     short = ["--threads=1", "-O", "0", "--max-steps=2"]
 

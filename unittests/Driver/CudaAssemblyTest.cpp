@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Where ptxas is installed (else the tests are skipped, and say so), the code
-// of every golden network's training step assembles for its target, without
+// of golden networks' training steps assembles for its target, without
 // spills and without a stack. No toolkit decides what the code is: its bytes
 // are the same with CUDA_HOME set, unset and wrong.
 //
@@ -34,6 +34,8 @@ TEST_P(CudaAssembly, NeedsNoSpillsAndNoStack) {
   if (!ptxas)
     GTEST_SKIP() << "ptxas is NOT installed: PTX was not assembled";
   auto [model, precision] = GetParam();
+  if (!isRepresentative(model.name))
+    CKOPT_SKIP_UNLESS_LONG();
   CudaStep step = get(compileForCuda(stepOptions(model, precision)));
   ASSERT_TRUE(step.compilation);
   const LoweredDeviceStep &device = step.code().step;

@@ -55,7 +55,8 @@ struct Case {
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
   std::string storage = "f32";
   std::string chunks = "auto"; ///< --chunk-vocab
-  /// Others have its kernels for other shapes, or its shapes for others.
+  /// Others have its kernels for other shapes, or its shapes for others;
+  /// test/Kernels has each kind of kernel.
   bool isLong = false;
 };
 void PrintTo(const Case &param, std::ostream *os) { *os << param.name; }
@@ -121,11 +122,10 @@ std::vector<Case> cases() {
       all.back().storage = "bf16";
     }
   for (Case &one : all)
-    one.isLong = llvm::is_contained(
-        {"resnet50_odd", "resnet50_odd_bf16", "gpt2_even_f16",
-         "gpt2_odd_f32_chunks", "gpt2_odd_stored_bf16",
-         "gpt2_odd_f32_chunks_stored_bf16", "gpt2_dropout_stored_bf16"},
-        one.name);
+    one.isLong =
+        !llvm::is_contained({"mlp_accumulated", "lenet_clipped",
+                             "resnet50_even", "gpt2_odd", "gpt2_even_tf32"},
+                            one.name);
   return all;
 }
 

@@ -66,6 +66,8 @@ class CudaPtx : public testing::TestWithParam<GoldenModel> {};
 
 TEST_P(CudaPtx, GivesTheBitsOfTheBlockForm) {
   const GoldenModel &model = GetParam();
+  if (!isRepresentative(model.name))
+    CKOPT_SKIP_UNLESS_LONG();
   CompileOptions options =
       stepOptions(goldenPath(model.name, "model.onnx"), model.loss);
   Outcome device = trainBoth(options, /*steps=*/2);
@@ -75,13 +77,12 @@ TEST_P(CudaPtx, GivesTheBitsOfTheBlockForm) {
 INSTANTIATE_TEST_SUITE_P(All, CudaPtx, testing::ValuesIn(goldenModels()),
                          [](const auto &info) { return info.param.name; });
 
-// Masks are made of 64-bit products and shifts, which PTX has other
-// instructions for.
 /// Tensors stored in bf16: fragments of pairs as they lie in memory, accesses
 /// of eight elements at once.
 TEST(CudaPtxStored, GivesTheBitsOfTheBlockForm) {
   for (const GoldenModel &model : goldenModels()) {
-    if (model.name != "mlp" && model.name != "gpt" && model.name != "lenet")
+    if (model.name != "gpt" &&
+        !(runsLongTests() && (model.name == "mlp" || model.name == "lenet")))
       continue;
     SCOPED_TRACE(model.name);
     CompileOptions options =
@@ -92,7 +93,10 @@ TEST(CudaPtxStored, GivesTheBitsOfTheBlockForm) {
   }
 }
 
+// Masks are made of 64-bit products and shifts, which PTX has other
+// instructions for: CudaDropoutMask has them alone.
 TEST(CudaPtxDropout, DropsWhatTheCpuDrops) {
+  CKOPT_SKIP_UNLESS_LONG();
   CompileOptions options =
       stepOptions(dataPath("models/byte_gpt.onnx"), "cross_entropy");
   options.import.batch = 1;

@@ -4,9 +4,10 @@
 //
 // The golden networks, planned and lowered for CUDA, run on the stand-in
 // driver: gradients against PyTorch's; losses, weights and optimizer state
-// equal to the bit for three budgets and for threads in both orders (else they
-// race); the highest byte written plus one is the planned peak; dropout drops
-// what the CPU drops.
+// equal to the bit for two budgets; the highest byte written plus one is the
+// planned peak; dropout drops what the CPU drops. The long tests have all
+// networks, a third budget, and threads in both orders (else they race), which
+// unit.CudaKernels has of every kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "Checks.h"
@@ -28,7 +29,6 @@ struct Case {
   std::string optimizer = "adamw";
   double ema = 0;
   std::string precision = "f32";
-  bool isLong = false; ///< of a kind that other cases have, too
 };
 void PrintTo(const Case &param, std::ostream *os) { *os << param.name; }
 
@@ -56,6 +56,8 @@ class CudaGradients
 
 TEST_P(CudaGradients, MatchPyTorch) {
   auto [model, precision] = GetParam();
+  if (!isRepresentative(model.name) || precision != "f32")
+    CKOPT_SKIP_UNLESS_LONG();
   CompileOptions options = optionsOf(golden(model));
   options.step.precision = precision;
   options.step.optimizer.kind.clear();
@@ -123,14 +125,16 @@ Outcome run(const MemoryBudget &budget, bool bothOrders) {
 }
 
 TEST_P(CudaInvariance, EveryBudgetAndOrderGivesTheSameBits) {
-  if (GetParam().isLong)
+  if (!isRepresentative(GetParam().name))
     CKOPT_SKIP_UNLESS_LONG();
-  Outcome free = run({}, /*bothOrders=*/true);
+  Outcome free = run({}, runsLongTests());
   ASSERT_FALSE(free.losses.empty());
   EXPECT_NE(free.losses.front(), free.losses.back()) << "nothing was trained";
-  Outcome least = run(smallestBudget(), /*bothOrders=*/true);
+  Outcome least = run(smallestBudget(), runsLongTests());
   EXPECT_LE(least.planned, free.planned);
   expectSame(free, least);
+  if (!runsLongTests())
+    return;
   int64_t budget = least.planned + (free.planned - least.planned) / 2;
   Outcome middle = run(budgetOf(budget), /*bothOrders=*/false);
   EXPECT_LE(middle.planned, budget);
@@ -155,9 +159,6 @@ std::vector<Case> cases() {
       result.back().name += "_bf16";
       result.back().precision = "bf16";
     }
-  for (Case &one : result)
-    one.isLong = llvm::is_contained(
-        {"unet", "mobile", "gpt_bf16", "mobile_bf16"}, one.name);
   return result;
 }
 

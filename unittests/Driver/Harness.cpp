@@ -20,6 +20,10 @@ const std::vector<GoldenModel> &ckopt::test::goldenModels() {
   return models;
 }
 
+bool ckopt::test::isRepresentative(llvm::StringRef name) {
+  return name == "resnet" || name == "gpt";
+}
+
 std::string ckopt::test::dataPath(const std::string &file) {
   return std::string(CKOPT_TEST_DATA) + "/" + file;
 }

@@ -28,6 +28,10 @@ struct GoldenModel {
   std::string loss;
 };
 const std::vector<GoldenModel> &goldenModels();
+/// Returns whether a golden network is one of two that have most kinds of
+/// kernels between them. Where a network takes seconds, and each kernel has
+/// tests of its own (test/Kernels), the others run in the long tests.
+bool isRepresentative(llvm::StringRef name);
 std::string goldenPath(const std::string &name, const std::string &file);
 std::string dataPath(const std::string &file);
 

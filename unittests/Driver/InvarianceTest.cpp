@@ -146,11 +146,11 @@ std::vector<Case> cases() {
         result.push_back(low);
       }
   for (Case &one : result)
-    one.isLong = llvm::is_contained(
-        {"unet_bf16", "vit_bf16", "lstm_bf16", "gpt_f16", "byte_gpt_bf16",
-         "byte_gpt_chunks_f16", "resnet_f16", "byte_gpt_chunks_by_bf16",
-         "gpt_dropout_on_bf16"},
-        one.name);
+    one.isLong =
+        !llvm::is_contained({"mlp", "lenet", "resnet", "gpt", "lstm",
+                             "digits_cnn", "byte_gpt_chunks", "gpt_dropout_on",
+                             "lenet_bf16", "gpt_bf16", "mlp_f16", "lenet_f16"},
+                            one.name);
   // Every optimizer, with averages and a group of its own.
   const GoldenModel model = goldenModels().front();
   for (const OptimizerKind &kind : optimizerKinds()) {

@@ -286,7 +286,7 @@ void checkProgram(uint64_t seed) {
 TEST(RandomPrograms, CompiledStepsAgreeWithDoubles) {
   uint64_t first = fromEnvironment("CKOPT_RANDOM_SEED", 1),
            number = fromEnvironment("CKOPT_RANDOM_PROGRAMS",
-                                    runsLongTests() ? 100 : 50);
+                                    runsLongTests() ? 100 : 15);
   for (uint64_t seed = first; seed < first + number; ++seed)
     checkProgram(seed);
 }

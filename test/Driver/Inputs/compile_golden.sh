@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# compile_golden.sh GOLDEN OUT: each golden network for CUDA, as OUT/NAME.
+# compile_golden.sh GOLDEN OUT NAME...: golden networks for CUDA, as OUT/NAME.
 set -euo pipefail
-for folder in "$1"/*/; do
-  name=$(basename "$folder")
+golden=$1 out=$2
+shift 2
+for name in "$@"; do
+  folder=$golden/$name
   loss=$(sed -n 's/.*"loss": "\(.*\)".*/\1/p' "$folder/about.json")
-  ckopt compile "$folder/model.onnx" --loss="$loss" --momentum=0.9 --clip-norm=1 --target=cuda --quiet -o "$2/$name" >/dev/null
+  ckopt compile "$folder/model.onnx" --loss="$loss" --momentum=0.9 --clip-norm=1 --target=cuda --quiet -o "$out/$name" >/dev/null
 done

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# train_precisions.sh MODEL OUT COMMAND...: three steps for each precision of
-# products, with our own kernels and with libraries, at two budgets where kernels
-# differ by more than the type that operands are rounded to. COMMAND runs
+# train_precisions.sh KINDS MODEL OUT COMMAND...: three steps for each KIND
+# (PRECISION-LIBRARIES), with our own kernels or with libraries, at two budgets
+# where kernels differ by more than the type that operands are rounded to. COMMAND runs
 # a program on the stand-in. OUT/PRECISION-LIBRARIES-BUDGET is the artifact; beside
 # it .txt has losses and the hash of all results, .json the report, .log the
 # stand-in's calls.
 set -euo pipefail
-model=$1 out=$2
-shift 2
+kinds=$1 model=$2 out=$3
+shift 3
 # mixed-..., half-...: activations in bf16 or f16 as well, the latter's loss scaled.
-for kind in f32-none tf32-none tf32-all mixed-none mixed-all mixed-auto half-none half-all; do
+for kind in $kinds; do
   flag=--matmul-precision=${kind%-*}
   [ "${kind%-*}" != mixed ] || flag=--precision=bf16
   [ "${kind%-*}" != half ] || flag=--precision=f16
