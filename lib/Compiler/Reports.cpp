@@ -179,7 +179,8 @@ std::string ckopt::stepReport(const Compilation &compilation) {
     json.object([&] {
       json.attribute("format", "ckopt-step-report/1");
       json.attribute("model", jsonString(compilation.given().title()));
-      json.attributeObject("plan", [&] { writePlanJson(json, compilation.summary()); });
+      json.attributeObject("plan",
+                           [&] { writePlanJson(json, compilation.summary()); });
     });
   });
 }

@@ -43,8 +43,8 @@ struct CommandLine {
   std::string report;                     ///< JSON
   std::string trace, svg;                 ///< memory over the step
   bool quiet = false;                     ///< nothing but errors
-  bool counters = false;                  ///< of what the planner did, at the end
-  bool helpAll = false;                   ///< of Help: every flag
+  bool counters = false; ///< of what the planner did, at the end
+  bool helpAll = false;  ///< of Help: every flag
 
   /// Where figures are printed: nowhere, or beside a result that goes to
   /// standard output.

