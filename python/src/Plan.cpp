@@ -8,7 +8,7 @@
 #include "ckopt/Planner/Pareto.h"
 #include "ckopt/Planner/Report.h"
 #include "ckopt/Planner/Request.h"
-#include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Planner/SearchOptions.h"
 
 using namespace ckopt;
 using namespace ckopt::python;
