@@ -7,7 +7,7 @@
 #define CKOPT_LIB_TRAIN_STEPRUNIMPL_H
 
 #include "Updates.h"
-#include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Train/TrainRanks.h"
 #include "ckopt/Train/RunChecks.h"
 #include "ckopt/Train/StepRun.h"
 
