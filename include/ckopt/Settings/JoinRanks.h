@@ -1,4 +1,4 @@
-//===- Ranks.h - the processes of a program's run ---------------*- C++ -*-===//
+//===- JoinRanks.h - the processes of a program's run -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

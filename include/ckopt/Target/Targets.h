@@ -1,4 +1,4 @@
-//===- Backends.h - the targets that ckopt has ------------------*- C++ -*-===//
+//===- Targets.h - the targets that ckopt has -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

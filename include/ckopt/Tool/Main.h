@@ -1,4 +1,4 @@
-//===- Driver.h - the ckopt tool --------------------------------*- C++ -*-===//
+//===- Main.h - the ckopt tool ----------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
