@@ -7,9 +7,9 @@
 #define CKOPT_LIB_TRAIN_STEPRUNIMPL_H
 
 #include "Updates.h"
-#include "ckopt/Train/TrainRanks.h"
 #include "ckopt/Train/RunChecks.h"
 #include "ckopt/Train/StepRun.h"
+#include "ckopt/Train/TrainRanks.h"
 
 namespace ckopt {
 
