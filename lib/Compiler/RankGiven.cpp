@@ -119,7 +119,7 @@ llvm::Error ckopt::agreeOnFlags(const CompileOptions &options) {
 // Models and weights
 //===----------------------------------------------------------------------===//
 
-static void hashTensor(std::string &hashes, llvm::StringRef name,
+void ckopt::hashTensor(std::string &hashes, llvm::StringRef name,
                        const HostTensor &value) {
   uint64_t hash = llvm::xxh3_64bits(llvm::StringRef(
       static_cast<const char *>(value.rawData()), size_t(value.sizeInBytes())));

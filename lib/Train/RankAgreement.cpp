@@ -26,13 +26,6 @@ static uint64_t hashOf(llvm::StringRef bytes) {
   return llvm::xxh3_64bits(bytes);
 }
 
-static void hashTensor(std::string &hashes, llvm::StringRef name,
-                       const HostTensor &value) {
-  uint64_t hash = hashOf({static_cast<const char *>(value.rawData()),
-                          size_t(value.sizeInBytes())});
-  hashes += name.str() + " " + std::to_string(hash) + "\n";
-}
-
 namespace {
 /// Hashes of what all ranks have, and of what only ranks with this one's shards
 /// have.

@@ -36,6 +36,9 @@ llvm::Error emitOnMain(Compilation &compilation);
 /// Makes code run on the processors of all ranks.
 llvm::Error agreeOnCpu(CpuOptions &cpu);
 
+/// Adds a line with a tensor's name and the hash of its bytes to `hashes`.
+void hashTensor(std::string &hashes, llvm::StringRef name,
+                const HostTensor &value);
 /// Adds a hash of given tensors to `hash`.
 void addHash(uint64_t &hash, const TensorMap &tensors);
 
