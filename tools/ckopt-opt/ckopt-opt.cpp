@@ -7,26 +7,12 @@
 #ifdef CKOPT_TEST_KERNELS
 #include "TestKernels.h"
 #endif
-#include "ckopt/Autodiff/Autodiff.h"
-#include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Base/Version.h"
-#include "ckopt/CodeGen/Kernels.h"
-#include "ckopt/CodeGen/Passes.h"
+#include "ckopt/Compiler/Phases.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
-#include "ckopt/Distribute/Passes.h"
-#include "ckopt/Fuse/Passes.h"
-#include "ckopt/Layout/Passes.h"
-#include "ckopt/Losses/Passes.h"
-#include "ckopt/MemoryPlan/Passes.h"
-#include "ckopt/Normalize/Passes.h"
-#include "ckopt/Optimizers/Passes.h"
-#include "ckopt/Precision/Passes.h"
-#include "ckopt/Reference/Folding.h"
-#include "ckopt/Remat/Passes.h"
 #include "ckopt/Support/Debug.h"
 #include "ckopt/Support/GuardedOutput.h"
 #include "ckopt/Target/Cuda/BlockToPTX/Passes.h"
-#include "ckopt/Target/Targets.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Async/IR/Async.h"
@@ -48,7 +34,6 @@
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -86,28 +71,14 @@ int main(int argc, char **argv) {
   // Kernels in block form use these dialects.
   registry.insert<mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
                   mlir::vector::VectorDialect>();
-  ckopt::registerKernelDialects(registry);
-  ckopt::registerReferenceFolding(registry);
-  ckopt::registerAutodiffRules(registry);
-  ckopt::registerAllTargets();
-  mlir::registerTransformsPasses();
+  ckopt::registerAllDialects(registry);
+  ckopt::registerAllPasses();
+  ckopt::registerBlockToPTXPasses();
   ckopt::registerTestPasses();
 #ifdef CKOPT_TEST_KERNELS
   ckopt::test::registerTestKernelsPass();
 #endif
   ckopt::registerPrintPasses();
-  ckopt::registerNormalizePasses();
-  ckopt::registerAutodiffPasses();
-  ckopt::registerDistributePasses();
-  ckopt::registerLossesPasses();
-  ckopt::registerOptimizersPasses();
-  ckopt::registerFusePasses();
-  ckopt::registerBlockToPTXPasses();
-  ckopt::registerKernelsPasses();
-  ckopt::registerPrecisionPasses();
-  ckopt::registerLayoutPasses();
-  ckopt::registerMemoryPlanPasses();
-  ckopt::registerRematPasses();
   llvm::LogicalResult result =
       mlir::MlirOptMain(argc, argv, "ckopt optimizer driver\n", registry);
   if (printsCounters)
