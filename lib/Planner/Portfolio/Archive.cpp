@@ -13,6 +13,7 @@
 #include "Model/Order.h"
 #include "ckopt/Planner/Packing.h"
 #include "ckopt/Support/Debug.h"
+#include "llvm/Support/Format.h"
 
 #include <algorithm>
 
@@ -71,7 +72,7 @@ void Archive::measure(Entry &entry, double packEffort) const {
   entry.size = sizeOf(entry.plan, entry.load);
   debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
     os << "packed a load of " << entry.load << " into " << entry.size
-       << " at effort " << packEffort;
+       << " at effort " << llvm::format("%g", packEffort);
   });
 }
 

@@ -21,6 +21,7 @@
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
 #include "ckopt/Support/Debug.h"
+#include "llvm/Support/Format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -56,7 +57,7 @@ void GraphPlanner::begin(const Options &options, const char *question) {
     os << graph.name << ": looks for " << question << " of " << problem.numNodes
        << " nodes; budget " << options.budget << ", proven minimum "
        << provenMinimum(options) * canonical.byteUnit << ", strategy "
-       << options.strategy << ", effort " << options.effort
+       << options.strategy << ", effort " << llvm::format("%g", options.effort)
        << (options.pack ? ", packed" : "")
        << (options.fixedOrder ? ", in program order" : "")
        << (options.orderOnly ? ", order alone" : "");

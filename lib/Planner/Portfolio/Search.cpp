@@ -20,6 +20,7 @@
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
 #include "ckopt/Support/Debug.h"
+#include "llvm/Support/Format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -139,9 +140,9 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
   debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
     Standing now(store, load);
     os << "load " << load << ": " << strategy.name << " at effort "
-       << options.effort << " took " << deadline.spent() - before
-       << " units; cheapest that fits " << now.cost << ", least load "
-       << now.peak;
+       << llvm::format("%g", options.effort) << " took "
+       << deadline.spent() - before << " units; cheapest that fits "
+       << llvm::format("%g", now.cost) << ", least load " << now.peak;
   });
 }
 

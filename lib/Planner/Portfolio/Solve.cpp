@@ -13,6 +13,7 @@
 #include "Portfolio/GraphPlanner.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Support/Debug.h"
+#include "llvm/Support/Format.h"
 
 #include <algorithm>
 
@@ -71,9 +72,10 @@ static void logAnswer(const Graph &graph, const Result &result) {
     os << graph.name << ": " << statusName(plan.status) << " after "
        << result.work << " units";
     if (result.hasPlan())
-      os << ": " << result.strategy << " costs " << plan.cost << " in "
-         << plan.steps.size() << " steps, peak " << plan.peak << ", arena "
-         << plan.arena << ", lower bound " << plan.lowerBound;
+      os << ": " << result.strategy << " costs "
+         << llvm::format("%g", plan.cost) << " in " << plan.steps.size()
+         << " steps, peak " << plan.peak << ", arena " << plan.arena
+         << ", lower bound " << llvm::format("%g", plan.lowerBound);
   });
 }
 

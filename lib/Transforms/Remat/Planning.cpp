@@ -20,6 +20,7 @@
 #include "ckopt/Support/Debug.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
+#include "llvm/Support/Format.h"
 
 #include <limits>
 
@@ -173,7 +174,7 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
     os << "@" << graph.name << ": " << graph.nodes.size()
        << " ops; without recomputation an arena of " << plan.fullArena
        << " bytes, " << plan.fixedBytes << " of them fixed; no plan below "
-       << plan.memoryBound << "; cost " << plan.baseCost
+       << plan.memoryBound << "; cost " << llvm::format("%g", plan.baseCost)
        << (plan.clock ? "; messages are timed" : "");
   });
   return plan;
@@ -299,7 +300,8 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
     if (plan.budgetBytes != unlimited)
       os << " within " << plan.budgetBytes << " bytes";
     os << ": arena " << plan.arena << ", " << plan.recomputedSteps()
-       << " ops again, cost " << found.cost << ", by " << plan.result.strategy;
+       << " ops again, cost " << llvm::format("%g", found.cost) << ", by "
+       << plan.result.strategy;
   });
   return success();
 }
