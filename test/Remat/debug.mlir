@@ -10,7 +10,7 @@
 // RUN: diff %t.1 %t.2
 // RUN: FileCheck %s --check-prefix=COUNTS < %t.1
 
-// CHECK: layout: @step: {{[0-9]+}} of {{[0-9]+}} classes of values become channels-last, argument x
+// CHECK: layout: @step: 3 of 3 classes of values become channels-last, argument x, argument w
 // CHECK: fuse: @step calls @k_library_0, library: conv
 // CHECK-NEXT: fuse: @step calls @k_elementwise_0, elementwise: tanh neg
 // CHECK: planner: step: looks for a plan of 2 nodes; budget 0

@@ -117,7 +117,9 @@ TEST(DevicePtx, ConvolutionsInLargeTiles) {
                 "1>, groups = 1 : i64} : (" +
                 x + ", " + w + ") -> " + x + "\n return %0 : " + x + "\n"),
         90, runtime::ProductPrecision::TF32);
-    ASSERT_FALSE(ptx.kernels.empty());
+    // Parts of the sums, and a launch that adds them.
+    ASSERT_EQ(ptx.kernels.size(), 2u);
+    EXPECT_EQ(ptx.kernels[0].grid, 2 * 98 * 2); // of 128 x 128
     expectAssembles(ptx, 255);
   }
 }
