@@ -18,9 +18,10 @@ import lit.util
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(__file__))
 import cpu
+import fresh
 
 config.name = "ckopt"
-config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_format = fresh.FreshShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["data", "layers", "Inputs"]
 config.test_source_root = os.path.dirname(__file__)
