@@ -258,8 +258,6 @@ llvm::Error Compilation::importModel() {
     weightFiles.push_back({"the model's weights", file});
   if (llvm::Error error = checkDistinct(opts.outputs, weightFiles))
     return error;
-  if (auto forward = module().lookupSymbol<func::FuncOp>("forward"))
-    readLimits(forward);
   applyInit();
   if (llvm::Error error = checkTrained())
     return error;

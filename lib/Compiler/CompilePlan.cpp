@@ -42,27 +42,7 @@ static void summarizeArguments(func::FuncOp step, PlanSummary &summary) {
   }
 }
 
-/// What integer data may hold, as arguments say.
-void Compilation::readLimits(func::FuncOp function) {
-  auto number = [&](unsigned i, StringRef attribute) {
-    auto attr = function.getArgAttrOfType<IntegerAttr>(i, attribute);
-    return attr ? std::optional(attr.getInt()) : std::nullopt;
-  };
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    std::string name = argumentName(function, i);
-    if (auto classes = number(i, kClassesAttr))
-      labelRanges[name] = {*classes, number(i, kIgnoreIndexAttr)};
-    if (function.getArgAttr(i, kSignsAttr))
-      signTargets.insert(name);
-    if (auto kind =
-            function.getArgAttrOfType<StringAttr>(i, kProbabilitiesAttr))
-      probabilityTargets[name] = kind.getValue() == "required";
-    if (auto size = number(i, kRowsAttr))
-      rows[name] = *size;
-  }
-}
-
-/// Labels that attached losses take, and whose targets they are.
+/// Whose targets the arguments of attached losses are.
 void Compilation::noteTargets() {
   for (StringRef name : {"step", "eval"})
     if (auto function = module().lookupSymbol<func::FuncOp>(name))
@@ -70,9 +50,6 @@ void Compilation::noteTargets() {
         if (auto output = function.getArgAttrOfType<StringAttr>(
                 i, autodiff::kTargetOfAttr))
           targets[argumentName(function, i)] = output.str();
-  for (StringRef name : {"step", "eval"})
-    if (auto function = module().lookupSymbol<func::FuncOp>(name))
-      readLimits(function);
 }
 
 void Compilation::summarize() {

@@ -204,26 +204,23 @@ llvm::Error ckopt::settleLoss(Compilation &compilation,
   return LossChooser(compilation, data).run();
 }
 
-void ckopt::describeTargets(const Compilation &compilation, DataOptions &data) {
+StepData ckopt::describeData(const Compilation &compilation, DataOptions from) {
+  StepData data;
+  static_cast<DataOptions &>(data) = std::move(from);
   const StepOptions &step = compilation.options().step;
-  data.labels = compilation.labels();
-  data.signs = compilation.signs();
-  data.probabilities = compilation.probabilities();
   data.warn = [messages =
                    compilation.options().messages](const std::string &text) {
     messages({Message::Severity::Warning, "", text});
   };
-  data.tableRows = compilation.tableRows();
   data.targetOutputs = compilation.targetOutputs();
   data.classAxis = step.lossSettings.classAxis;
-  data.ignoreIndex = step.lossSettings.ignoreIndex;
-  data.loss.clear();
   if (step.loss.size() != 1 || !step.loss.front().attaches())
-    return;
+    return data;
   const LossTerm &term = step.loss.front();
   data.scores = term.output;
   data.classify =
       findLossKind(term.kind)->labels && !step.lossSettings.softTargets;
   if (!step.evaluateLoss)
     data.loss = term.kind;
+  return data;
 }

@@ -25,7 +25,7 @@ static const runtime::FunctionInfo *findEval(const Session &session) {
 /// Which of the fields is the target of the attached loss; none: numFields().
 static llvm::Expected<size_t> findTargetField(const Session &session,
                                               const Feeder &feeder,
-                                              const DataOptions &options) {
+                                              const StepData &options) {
   for (size_t field = 0; field < feeder.numFields(); ++field) {
     const std::string &name = feeder.spec(field).name;
     auto index = session.find(name);
@@ -54,7 +54,7 @@ static int32_t findOutput(const Session &session,
 static llvm::Expected<MetricSums> hostMetrics(Session &session, int32_t scores,
                                               const HostTensor &given,
                                               const FieldSpec &spec,
-                                              const DataOptions &options,
+                                              const StepData &options,
                                               llvm::ArrayRef<uint8_t> mask) {
   auto output = session.read(scores);
   if (!output)
@@ -70,11 +70,13 @@ static llvm::Expected<MetricSums> hostMetrics(Session &session, int32_t scores,
   int64_t topK = 1;
   for (const Metric &metric : options.metrics)
     topK = std::max(topK, metric.k);
-  return crossEntropyMetrics(*output, *target, spec.ignoreIndex, mask, axis,
-                             topK);
+  const IntegerLimits &labels = spec.limits.all;
+  auto ignored =
+      labels.hasIgnored ? std::optional(labels.ignored) : std::nullopt;
+  return crossEntropyMetrics(*output, *target, ignored, mask, axis, topK);
 }
 
-static bool asksFor(const DataOptions &options, Metric::Kind kind) {
+static bool asksFor(const StepData &options, Metric::Kind kind) {
   return llvm::any_of(options.metrics, [&](const Metric &metric) {
     return metric.kind == kind;
   });
@@ -95,7 +97,7 @@ static bool hasTargetsLike(const Session &session, llvm::StringRef output) {
 }
 
 /// What a metric lacks, or "".
-static std::string whatLacks(const Session &session, const DataOptions &options,
+static std::string whatLacks(const Session &session, const StepData &options,
                              const Metric &metric) {
   using Kind = Metric::Kind;
   bool classified = classifies(options);
@@ -126,7 +128,7 @@ static std::string whatLacks(const Session &session, const DataOptions &options,
 }
 
 llvm::Error ckopt::checkMetrics(const Session &session,
-                                const DataOptions &options) {
+                                const StepData &options) {
   std::optional<int64_t> k;
   for (const Metric &metric : options.metrics) {
     std::string lacks = whatLacks(session, options, metric);
@@ -147,7 +149,7 @@ namespace {
 struct Evaluator {
   Session &session;
   Feeder feeder;
-  const DataOptions &options;
+  const StepData &options;
   int32_t scores, loss;
   size_t targetField;
   bool byHost;    ///< the host computes the loss
@@ -187,7 +189,7 @@ llvm::Expected<MetricSums> Evaluator::measure(int64_t valid) {
 
 llvm::Expected<Evaluation> ckopt::evaluate(Session &session,
                                            BatchSource &source,
-                                           const DataOptions &dataOptions) {
+                                           const StepData &dataOptions) {
   Evaluation result;
   const runtime::FunctionInfo *eval = findEval(session);
   auto feeder = Feeder::create(session, source, dataOptions);

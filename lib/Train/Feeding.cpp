@@ -26,7 +26,7 @@ static std::string listFields(const BatchSource &source) {
 }
 
 llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
-                                      const DataOptions &data, bool needTargets,
+                                      const StepData &data, bool needTargets,
                                       Rows rows) {
   auto specs = describeFields(session, data);
   if (!specs)
@@ -211,7 +211,7 @@ llvm::Error Feeder::compareFirst(uint64_t seed, DataPosition at) {
 }
 
 llvm::Expected<int64_t> ckopt::feed(Session &session, BatchSource &source,
-                                    const DataOptions &data, DataPosition at) {
+                                    const StepData &data, DataPosition at) {
   auto feeder = Feeder::create(session, source, data);
   if (!feeder)
     return feeder.takeError();

@@ -51,8 +51,7 @@ static llvm::Error gather(const Session &session, Gathered &output,
 
 llvm::Expected<TensorMap>
 ckopt::computeOutputs(Session &session, BatchSource &source,
-                      const DataOptions &data,
-                      llvm::ArrayRef<int64_t> outputs) {
+                      const StepData &data, llvm::ArrayRef<int64_t> outputs) {
   int64_t batch = batchSize(session.manifest());
   std::vector<Gathered> gathered;
   for (int64_t index : outputs) {

@@ -190,7 +190,7 @@ llvm::Error ckopt::gatherTraffic(Communication &traffic) {
 
 llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
                                                  BatchSource &source,
-                                                 const DataOptions &data) {
+                                                 const StepData &data) {
   World *world = World::current();
   // Ranks that share weights compute the same numbers together.
   if (session.isSharded())

@@ -26,21 +26,6 @@ int64_t ckopt::batchSize(const runtime::Manifest &manifest) {
   return 1;
 }
 
-/// Returns the number of classes: the extent of the outputs' class dimension.
-static std::optional<int64_t> classCount(const Session &session,
-                                         const runtime::TensorInfo &target) {
-  if (target.dtype == DType::F32 || target.dtype == DType::F64)
-    return std::nullopt;
-  for (int64_t index : session.tensors(TensorRole::Output)) {
-    const auto &shape = session.info_of(index).shape;
-    auto axis = resolveClassAxis(shape, target.shape);
-    if (axis)
-      return shape[size_t(*axis)];
-    llvm::consumeError(axis.takeError());
-  }
-  return std::nullopt;
-}
-
 static FieldSpec describeField(const runtime::TensorInfo &tensor,
                                std::string array, int64_t batch) {
   FieldSpec field;
@@ -60,7 +45,7 @@ static FieldSpec describeField(const runtime::TensorInfo &tensor,
 /// array of its name, like any other input.
 static llvm::Expected<std::string>
 targetArray(const runtime::TensorInfo &tensor,
-            llvm::ArrayRef<ArrayMapping> mappings, const DataOptions &options) {
+            llvm::ArrayRef<ArrayMapping> mappings, const StepData &options) {
   for (const ArrayMapping &mapping : mappings)
     if (mapping.name == tensor.name && mapping.array != mapping.name)
       return mapping.array;
@@ -74,32 +59,27 @@ targetArray(const runtime::TensorInfo &tensor,
                                           : tensor.name;
 }
 
-/// Limits labels to the range that the losses which read them accept.
-static void limitLabels(FieldSpec &field, const DataOptions &options) {
-  field.signs = options.signs.count(field.name);
-  auto probable = options.probabilities.find(field.name);
-  field.probabilities = probable != options.probabilities.end();
-  if (field.probabilities && !probable->second)
-    field.warn = [warn = options.warn,
+/// What values of the tensor a step takes, as the manifest has it.
+static void limitValues(FieldSpec &field, const runtime::TensorInfo &tensor,
+                        const StepData &data) {
+  using runtime::TargetValues;
+  field.limits = tensor.limits;
+  field.signs = tensor.values == TargetValues::Signs;
+  field.probabilities = tensor.values == TargetValues::Probabilities ||
+                        tensor.values == TargetValues::UsuallyProbabilities;
+  if (tensor.values == TargetValues::UsuallyProbabilities)
+    field.warn = [warn = data.warn,
                   told = std::make_shared<bool>()](const std::string &text) {
       if (!*told && warn)
         warn(text);
       *told = true;
     };
-  auto table = options.tableRows.find(field.name);
-  if (table != options.tableRows.end())
-    field.rows = table->second;
-  auto range = options.labels.find(field.name);
-  if (range == options.labels.end())
-    return;
-  field.classes = range->second.classes;
-  field.ignoreIndex = range->second.ignored;
 }
 
 /// Names in --inputs and --targets that the step does not know.
 static llvm::Error checkNames(const Session &session,
                               llvm::ArrayRef<ArrayMapping> inputs,
-                              const DataOptions &options) {
+                              const StepData &options) {
   std::string known, outputs;
   auto list = [](std::string &to, llvm::StringRef name) {
     to += ((to.empty() ? "'" : ", '") + name + "'").str();
@@ -139,7 +119,7 @@ static llvm::Error checkNames(const Session &session,
 }
 
 llvm::Expected<std::vector<FieldSpec>>
-ckopt::describeFields(const Session &session, const DataOptions &options) {
+ckopt::describeFields(const Session &session, const StepData &options) {
   auto mappings = inputMappings(options);
   if (!mappings)
     return mappings.takeError();
@@ -157,24 +137,21 @@ ckopt::describeFields(const Session &session, const DataOptions &options) {
       if (llvm::Error error = checkSequence(tensor.name, tensor.shape, options))
         return std::move(error);
     fields.push_back(describeField(tensor, array, batch));
-    limitLabels(fields.back(), options);
+    limitValues(fields.back(), tensor, options);
   }
   for (int64_t index : session.tensors(TensorRole::Target)) {
     const runtime::TensorInfo &tensor = session.info_of(index);
     auto array = targetArray(tensor, *mappings, options);
     if (!array)
       return array.takeError();
-    FieldSpec field = describeField(tensor, *array, batch);
-    field.classes = classCount(session, tensor);
-    field.ignoreIndex = options.ignoreIndex;
-    limitLabels(field, options);
-    fields.push_back(std::move(field));
+    fields.push_back(describeField(tensor, *array, batch));
+    limitValues(fields.back(), tensor, options);
   }
   return std::move(fields);
 }
 
 llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
-                                           const DataOptions &options) {
+                                           const StepData &options) {
   auto fields = describeFields(session, options);
   if (!fields)
     return fields.takeError();
@@ -185,19 +162,18 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
       options.tokens.empty() ? options.path : options.tokens, *files, *fields);
 }
 
-static void tell(const DataOptions &options, Message::Severity severity,
+static void tell(const StepData &options, Message::Severity severity,
                  std::string text) {
   Message message{severity, "", std::move(text)};
   options.messages ? options.messages(message) : printMessage(message);
 }
 
-static void tellRemark(const DataOptions &options, std::string text) {
+static void tellRemark(const StepData &options, std::string text) {
   tell(options, Message::Severity::Remark, std::move(text));
 }
 
 /// Says what a folder holds, and what of it is left out.
-static void tellListing(const ImageListing &listing,
-                        const DataOptions &options) {
+static void tellListing(const ImageListing &listing, const StepData &options) {
   constexpr size_t kMost = 20;
   const std::vector<std::string> &names = listing.classes;
   std::string text = listing.folder + ": " +
@@ -212,7 +188,7 @@ static void tellListing(const ImageListing &listing,
 }
 
 static llvm::Expected<std::unique_ptr<BatchSource>>
-openImages(const Session &session, const DataOptions &options, bool train) {
+openImages(const Session &session, const StepData &options, bool train) {
   auto fields = describeFields(session, options);
   if (!fields)
     return fields.takeError();
@@ -222,18 +198,18 @@ openImages(const Session &session, const DataOptions &options, bool train) {
   tellListing(*listing, options);
   for (const FieldSpec &field : *fields)
     if (int64_t had = int64_t(listing->classes.size());
-        train && field.classes && had < *field.classes)
+        train && had < field.limits.all.classes)
       tell(options, Message::Severity::Warning,
            listing->folder + ": " + std::to_string(had) +
                " folders of classes, but the model has " +
-               std::to_string(*field.classes) +
+               std::to_string(field.limits.all.classes) +
                " classes; is it the folder of the classes?");
   return ImageFolderSource::create(std::move(*listing), options.imageOptions,
                                    *fields, train);
 }
 
 llvm::Expected<std::unique_ptr<BatchSource>>
-ckopt::openSource(const Session &session, const DataOptions &options,
+ckopt::openSource(const Session &session, const StepData &options,
                   DatasetSource::Order order) {
   if (!options.images.empty())
     return openImages(session, options,

@@ -78,7 +78,8 @@ static llvm::Error checkTokens(const Compilation &compilation,
   return llvm::Error::success();
 }
 
-static llvm::Error importForStep(Compilation &compilation, DataOptions &data) {
+static llvm::Error importForStep(Compilation &compilation,
+                                 const DataOptions &data) {
   if (llvm::Error error = compilation.import())
     return error;
   if (llvm::Error error = checkTokens(compilation, data))
@@ -86,13 +87,12 @@ static llvm::Error importForStep(Compilation &compilation, DataOptions &data) {
   return settleLoss(compilation, data);
 }
 
-llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
+llvm::Error ckopt::plan(Compilation &compilation, const DataOptions &data) {
   if (llvm::Error error =
           agreeOnModel(compilation, importForStep(compilation, data)))
     return error;
   if (llvm::Error error = planOnMain(compilation))
     return error;
-  describeTargets(compilation, data);
   return checkSourceFields(compilation, data);
 }
 
@@ -203,11 +203,9 @@ StringMetadata ckopt::weightsMetadata(llvm::ArrayRef<std::string> names) {
   return {{(kOurs + "classes").str(), text}};
 }
 
-llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
-                                         Session &session,
-                                         const DataOptions &where,
-                                         BatchSource &source,
-                                         TrainOptions options) {
+llvm::Expected<TrainResult>
+ckopt::train(const Compilation &compilation, Session &session,
+             const StepData &where, BatchSource &source, TrainOptions options) {
   const CompileOptions &given = compilation.given();
   const OptimizerSettings &optimizer = given.step.optimizer;
   if (llvm::Error error = checkUpdates(optimizer))
@@ -248,11 +246,11 @@ llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
   CompiledStep step;
   runtime::KeepAlive alive; // the others may be faster
   step.compiled = std::make_unique<Compilation>(std::move(options));
-  step.dataOptions = std::move(data);
-  if (!step.dataOptions.messages)
-    step.dataOptions.messages = step.compiled->options().messages;
-  if (llvm::Error error = plan(*step.compiled, step.dataOptions))
+  if (!data.messages)
+    data.messages = step.compiled->options().messages;
+  if (llvm::Error error = plan(*step.compiled, data))
     return std::move(error);
+  step.stepData = describeData(*step.compiled, std::move(data));
   if (llvm::Error error = emitOnMain(*step.compiled))
     return std::move(error);
   return std::move(step);
@@ -283,8 +281,7 @@ llvm::Expected<TrainResult> CompiledStep::train(Session &session,
                                                 TrainOptions options) const {
   if (llvm::Error error = check())
     return std::move(error);
-  return ckopt::train(*compiled, session, dataOptions, source,
-                      std::move(options));
+  return ckopt::train(*compiled, session, stepData, source, std::move(options));
 }
 
 //===----------------------------------------------------------------------===//

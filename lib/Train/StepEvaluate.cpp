@@ -40,7 +40,7 @@ llvm::Expected<MetricSums> StepRun::evaluate(const TensorMap &samples,
 
 llvm::Expected<MetricSums> StepRun::evaluate(BatchSource &source,
                                              std::vector<Metric> metrics) {
-  DataOptions data = impl->data;
+  StepData data = impl->data;
   data.metrics = std::move(metrics);
   int64_t given = source.numSamples().value_or(0);
   if (llvm::Error error =

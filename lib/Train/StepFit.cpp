@@ -39,7 +39,7 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
         impl->updates = step.step;
         return callers ? callers(step) : llvm::Error::success();
       };
-  DataOptions data = impl->compiled.data();
+  StepData data = impl->compiled.data();
   data.metrics = std::move(metrics);
   if (llvm::Error error =
           checkRanksAgree(impl->compiled.compilation(), *impl->session, source,

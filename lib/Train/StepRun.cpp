@@ -152,7 +152,7 @@ llvm::Error StepRun::Impl::meetSharing(const Meeting &meeting,
 
 /// Makes a feeder that holds the samples, converted.
 static llvm::Expected<Feeder> fill(Session &session, DatasetSource &source,
-                                   const DataOptions &data) {
+                                   const StepData &data) {
   if (llvm::Error error = source.seek(/*seed=*/0, {}))
     return std::move(error);
   auto feeder = Feeder::create(session, source, data, /*needTargets=*/true,

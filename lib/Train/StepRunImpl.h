@@ -39,7 +39,7 @@ struct StepRun::Impl {
 
   CompiledStep compiled;
   TrainOptions train;
-  DataOptions data;
+  StepData data;
   std::unique_ptr<Session> session;
   std::vector<FieldSpec> fields;
   int64_t number = 0; ///< in the order in which all ranks compiled, from 1

@@ -22,7 +22,7 @@ namespace {
 /// The state of one training run.
 class Trainer {
 public:
-  Trainer(Session &session, BatchSource &source, const DataOptions &dataOptions,
+  Trainer(Session &session, BatchSource &source, const StepData &dataOptions,
           const TrainOptions &options)
       : session(session), source(source), dataOptions(dataOptions),
         options(options), validation(session, dataOptions, options),
@@ -49,7 +49,7 @@ private:
 
   Session &session;
   BatchSource &source;
-  const DataOptions &dataOptions;
+  const StepData &dataOptions;
   const TrainOptions &options;
   Validation validation;
   std::unique_ptr<TrainLog> log;
@@ -466,7 +466,7 @@ llvm::Expected<TrainResult> Trainer::run() {
 }
 
 llvm::Expected<TrainResult> ckopt::train(Session &session, BatchSource &source,
-                                         const DataOptions &dataOptions,
+                                         const StepData &dataOptions,
                                          const TrainOptions &options) {
   return Trainer(session, source, dataOptions, options).run();
 }

@@ -33,7 +33,7 @@ llvm::Error ckopt::checkValidation(const TrainOptions &options,
   return llvm::Error::success();
 }
 
-Validation::Validation(Session &session, const DataOptions &given,
+Validation::Validation(Session &session, const StepData &given,
                        const TrainOptions &options)
     : session(session), data(given), options(options) {
   if (options.bestBy.kind != Metric::Kind::Loss &&

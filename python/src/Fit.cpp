@@ -114,7 +114,7 @@ struct Request {
 llvm::Expected<std::unique_ptr<BatchSource>>
 openNamed(StepRun &run, const std::vector<Setting> &settings,
           DatasetSource::Order order, std::vector<std::string> classes) {
-  DataOptions data = run.compiled().data();
+  StepData data = run.compiled().data();
   if (llvm::Error error = readDataSettings(settings, data))
     return std::move(error);
   data.classNames = std::move(classes);

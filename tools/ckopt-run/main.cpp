@@ -122,7 +122,7 @@ std::string fileNameOf(std::string tensor) {
 }
 
 /// The end of a range from 0 on that labels and indices may be drawn from.
-std::string endOfIntegers(const ckopt::runtime::IntegerLimits &limits) {
+std::string endOfIntegers(const ckopt::IntegerLimits &limits) {
   int64_t end = limits.classes ? limits.classes : 2;
   if (limits.rows)
     end = limits.classes ? std::min(end, limits.rows) : limits.rows;
@@ -142,7 +142,7 @@ int complainOfMissing(const std::vector<const TensorInfo *> &missing,
              std::string(dtypeName(t->dtype)) + " " + shape + ")";
     files += " " + shellWord("--input=" + t->name + "=" + fileNameOf(t->name) +
                              ".npy");
-    std::string range = real ? ":-1:1" : ":0:" + endOfIntegers(t->limits);
+    std::string range = real ? ":-1:1" : ":0:" + endOfIntegers(t->limits.all);
     random += " " + shellWord("--random=" + t->name + range);
   }
   return complain(ExitInputError,

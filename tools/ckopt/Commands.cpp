@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "ckopt/Compiler/LossChoice.h"
 #include "ckopt/Compiler/Together.h"
 #include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Support/AtomicFile.h"
@@ -75,7 +76,8 @@ ckopt::prepareStep(DriverOptions &options,
   auto compilation = planModel(options, refused);
   if (!compilation)
     return compilation.takeError();
-  PlannedStep planned{std::move(*compilation), nullptr};
+  PlannedStep planned{std::move(*compilation), nullptr, {}};
+  planned.data = describeData(*planned.compilation, options.data);
   if (llvm::Error error = emitOnMain(*planned.compilation))
     return std::move(error);
   auto session = ckopt::load(*planned.compilation, *load);
@@ -238,7 +240,7 @@ llvm::Error ckopt::readConstants(DriverOptions &options) {
 }
 
 /// Feeds the first batch of the data; fewer samples are an error.
-static llvm::Error feedFirstBatch(Session &session, const DataOptions &data) {
+static llvm::Error feedFirstBatch(Session &session, const StepData &data) {
   auto source = openSource(session, data, DatasetSource::Order::AsStored);
   if (!source)
     return source.takeError();
@@ -268,7 +270,7 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
   if (!planned)
     return planned.takeError();
   Session &session = *planned->session;
-  if (llvm::Error error = feedFirstBatch(session, options.data))
+  if (llvm::Error error = feedFirstBatch(session, planned->data))
     return error;
   if (llvm::Error error = setSeed(session, options.seed))
     return error;

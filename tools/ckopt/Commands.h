@@ -50,12 +50,12 @@ planModel(DriverOptions &options,
 struct PlannedStep {
   std::unique_ptr<Compilation> compilation;
   std::unique_ptr<Session> session;
+  StepData data; ///< where samples come from, and how the losses read them
 };
 
 /// Reads the values of inputs that --constant fixes from the data.
 llvm::Error readConstants(DriverOptions &options);
-/// Plans and loads, and records the checks that the data has to pass; `refused`
-/// as in planModel().
+/// Plans and loads; `refused` as in planModel().
 llvm::Expected<PlannedStep>
 prepareStep(DriverOptions &options,
             std::unique_ptr<Compilation> *refused = nullptr);

@@ -68,28 +68,29 @@ static llvm::Expected<TensorMap> runWhole(Session &session,
   return result;
 }
 
-static llvm::Expected<TensorMap> runModel(Session &session,
-                                          const DriverOptions &options) {
+static llvm::Expected<TensorMap>
+runModel(Session &session, const StepData &data, const DriverOptions &options) {
   bool hasTargets = !session.tensors(TensorRole::Target).empty();
   if (hasTargets || !session.tensors(TensorRole::Input).empty())
     if (llvm::Error error = needData(options))
       return std::move(error);
   // Labels and indices are checked where data are read as samples.
-  bool checked = hasTargets || !options.data.images.empty() ||
-                 options.data.isStream() || !options.data.tableRows.empty() ||
-                 !options.data.labels.empty() || !options.data.targets.empty();
+  bool limited = llvm::any_of(
+      session.manifest().tensors,
+      [](const runtime::TensorInfo &info) { return info.limits.exist(); });
+  bool checked = hasTargets || limited || !data.images.empty() ||
+                 data.isStream() || !data.targets.empty();
   if (!checked) {
-    auto whole = readWhole(session, options.data);
+    auto whole = readWhole(session, data);
     if (!whole)
       return whole.takeError();
     if (*whole)
       return runWhole(session, std::move(**whole));
   }
-  auto source =
-      openSource(session, options.data, DatasetSource::Order::AsStored);
+  auto source = openSource(session, data, DatasetSource::Order::AsStored);
   if (!source)
     return source.takeError();
-  return computeOutputs(session, **source, options.data,
+  return computeOutputs(session, **source, data,
                         evaluationOutputs(session, /*losses=*/true));
 }
 
@@ -105,7 +106,7 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
     return error;
   if (llvm::Error error = session.fill(TensorRole::Step, 1))
     return error;
-  auto result = runModel(session, options);
+  auto result = runModel(session, planned->data, options);
   if (!result)
     return result.takeError();
   if (!options.output.empty())

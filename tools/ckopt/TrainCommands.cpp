@@ -63,14 +63,14 @@ static llvm::Error writeOutputs(const DriverOptions &options,
 
 /// The samples of --validation, with the arrays of --data or --tokens.
 static llvm::Expected<std::unique_ptr<BatchSource>>
-openValidation(const Session &session, const DriverOptions &options,
+openValidation(const PlannedStep &planned, const DriverOptions &options,
                std::vector<std::string> classNames) {
-  DataOptions data = options.data;
+  StepData data = planned.data;
   (!data.images.empty()   ? data.images
    : !data.tokens.empty() ? data.tokens
                           : data.path) = options.validation;
   data.classNames = std::move(classNames);
-  return openSource(session, data, DatasetSource::Order::AsStored);
+  return openSource(*planned.session, data, DatasetSource::Order::AsStored);
 }
 
 /// One training run, from model file to result; without a result where no plan
@@ -96,14 +96,14 @@ trainOnce(DriverOptions &options, bool writeOutput,
                                 ? planned->compilation->checkGoesBack(*path)
                                 : llvm::Error::success())
       return std::move(error);
-  auto samples = openSource(session, options.data);
+  auto samples = openSource(session, planned->data);
   if (!samples)
     return samples.takeError();
   ReadAheadSource source(std::move(*samples));
   TrainOptions train = options.train;
   std::unique_ptr<BatchSource> validation;
   if (!options.validation.empty()) {
-    auto opened = openValidation(session, options, source.classNames());
+    auto opened = openValidation(*planned, options, source.classNames());
     if (!opened)
       return opened.takeError();
     validation = std::move(*opened);
@@ -122,7 +122,7 @@ trainOnce(DriverOptions &options, bool writeOutput,
   if (llvm::Error error = checkRanksAgree(*planned->compilation, session,
                                           source, validation.get(), train))
     return std::move(error);
-  auto result = ckopt::train(*planned->compilation, session, options.data,
+  auto result = ckopt::train(*planned->compilation, session, planned->data,
                              source, std::move(train));
   if (!result)
     return result.takeError();

@@ -58,7 +58,7 @@ double ckopt::test::gradientTolerance(const GoldenModel &model,
 
 void ckopt::test::checkGradients(Session &session, const GoldenModel &model,
                                  double tolerance) {
-  DataOptions data;
+  StepData data;
   data.path = goldenPath(model.name, "data.npz");
   data.loss = model.loss;
   auto source = get(openSource(session, data, DatasetSource::Order::AsStored));

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kSamples = 150, kBatch = 64;
 
-DataOptions plainLoss() {
-  DataOptions options;
+StepData plainLoss() {
+  StepData options;
   options.loss = "cross_entropy";
   return options;
 }

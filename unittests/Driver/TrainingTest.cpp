@@ -17,8 +17,8 @@ using runtime::TensorRole;
 
 namespace {
 
-DataOptions digits() {
-  DataOptions data;
+StepData digits() {
+  StepData data;
   data.path = dataPath("digits.npz");
   data.inputs = "x=images";
   data.targets = "labels";

@@ -15,23 +15,45 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 using namespace ckopt::test;
 
-/// The attribute of `argument`.
-static std::optional<int64_t> limitOf(const std::string &path,
-                                      const std::string &argument,
-                                      const std::vector<std::string> &inputs,
-                                      llvm::StringRef name) {
+/// The attribute `name` of `argument`, if it has one: as `read` reads it.
+template <typename Attr, typename Read>
+static auto limitsOf(const std::string &path, const std::string &argument,
+                     const std::vector<std::string> &inputs,
+                     llvm::StringRef name, Read read)
+    -> std::optional<decltype(read(Attr()))> {
   ImportOptions options;
   options.inputs = inputs;
   mlir::MLIRContext context;
   auto model = importModel(path, options, context);
   if (!model) {
     ADD_FAILURE() << takeErrorText(model.takeError()).text;
-    return -1;
+    return std::nullopt;
   }
   auto function = forward(*model);
-  auto limit = function.getArgAttrOfType<mlir::IntegerAttr>(
+  auto limit = function.getArgAttrOfType<Attr>(
       unsigned(argumentNamed(function, argument)), name);
-  return limit ? std::optional(limit.getInt()) : std::nullopt;
+  return limit ? std::optional(read(limit)) : std::nullopt;
+}
+
+static std::optional<int64_t> limitOf(const std::string &path,
+                                      const std::string &argument,
+                                      const std::vector<std::string> &inputs,
+                                      llvm::StringRef name) {
+  return limitsOf<mlir::IntegerAttr>(
+      path, argument, inputs, name,
+      [](mlir::IntegerAttr limit) { return limit.getInt(); });
+}
+
+/// The limits of parts of `argument`, as text; "": none has any.
+static std::string partsOf(const std::string &path, const std::string &argument,
+                           const std::vector<std::string> &inputs) {
+  return limitsOf<mlir::ArrayAttr>(path, argument, inputs, kPartLimitsAttr,
+                                   [](mlir::ArrayAttr parts) {
+                                     std::string text;
+                                     llvm::raw_string_ostream(text) << parts;
+                                     return text;
+                                   })
+      .value_or("");
 }
 
 /// The rows that `argument` may name; 0 where nothing is known.
@@ -82,9 +104,15 @@ static std::string columns(const std::string &more) {
           info("y", 1, {"4", "6"}) + " }");
 }
 
+static const char *const kColumns =
+    "[{axis = 1 : i64, high = 1 : i64, low = 0 : i64, rows = 3 : i64}, "
+    "{axis = 1 : i64, high = 2 : i64, low = 1 : i64, rows = 9 : i64}]";
+
 // What is valid in one column must not be refused for another column's table.
-TEST(DataLimits, ColumnsOfDifferentTablesTakeTheLargest) {
-  EXPECT_EQ(rowsOf(columns(""), "cats", {"cats", "small", "large"}), 9);
+TEST(DataLimits, ColumnsHaveTheLimitsOfTheirTables) {
+  std::vector<std::string> inputs = {"cats", "small", "large"};
+  EXPECT_EQ(rowsOf(columns(""), "cats", inputs), 0);
+  EXPECT_EQ(partsOf(columns(""), "cats", inputs), kColumns);
 }
 
 // A table that all values pick from holds for every column.
@@ -93,7 +121,9 @@ TEST(DataLimits, WholeReadsCountBeforeColumns) {
       "node { op_type: 'Gather' input: 'small' input: 'cats' output: 'z' } "
       "output { " +
       info("z", 1, {"4", "2", "6"}) + " } ";
-  EXPECT_EQ(rowsOf(columns(whole), "cats", {"cats", "small", "large"}), 3);
+  std::vector<std::string> inputs = {"cats", "small", "large"};
+  EXPECT_EQ(rowsOf(columns(whole), "cats", inputs), 3);
+  EXPECT_EQ(partsOf(columns(whole), "cats", inputs), "");
 }
 
 // Column 0 of `cats` picks rows, column 1 is a number: 500 is a valid one.
@@ -114,6 +144,33 @@ TEST(DataLimits, ColumnsOfAnotherMeaningAreNotLimited) {
           info("small", 1, {"3", "6"}) + " } output { " +
           info("y", 1, {"4", "6"}) + " }");
   EXPECT_EQ(rowsOf(path, "cats", {"cats", "small"}), 0);
+  EXPECT_EQ(
+      partsOf(path, "cats", {"cats", "small"}),
+      "[{axis = 1 : i64, high = 1 : i64, low = 0 : i64, rows = 3 : i64}]");
+}
+
+// Of columns behind a transposition it is not known which is which: the larger
+// table's limit holds for both, where all of them are indices.
+TEST(DataLimits, ColumnsThatNothingFollowsTakeTheLargest) {
+  std::string path = modelFile(
+      "turned.onnx",
+      "node { op_type: 'Transpose' input: 'cats' output: 't' } "
+      "node { op_type: 'Gather' input: 't' input: 'zero' output: 'c0' "
+      "attribute { name: 'axis' i: 0 type: INT } } "
+      "node { op_type: 'Gather' input: 't' input: 'one' output: 'c1' "
+      "attribute { name: 'axis' i: 0 type: INT } } "
+      "node { op_type: 'Gather' input: 'small' input: 'c0' output: 'a' } "
+      "node { op_type: 'Gather' input: 'large' input: 'c1' output: 'b' } "
+      "node { op_type: 'Add' input: 'a' input: 'b' output: 'y' } " +
+          constant("zero", "", "int64_data: 0") +
+          constant("one", "", "int64_data: 1") + "input { " +
+          info("cats", 7, {"4", "2"}) + " } input { " +
+          info("small", 1, {"3", "6"}) + " } input { " +
+          info("large", 1, {"9", "6"}) + " } output { " +
+          info("y", 1, {"4", "6"}) + " }");
+  std::vector<std::string> inputs = {"cats", "small", "large"};
+  EXPECT_EQ(rowsOf(path, "cats", inputs), 9);
+  EXPECT_EQ(partsOf(path, "cats", inputs), "");
 }
 
 // Whether a number is zero picks one of two rows, whatever the number.

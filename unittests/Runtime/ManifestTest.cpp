@@ -312,17 +312,23 @@ TEST(Manifest, SaysWhatIsWrong) {
          m.tensors[0].wholeShape = {1000};
        },
        "not the whole tensor"},
-      {[](Manifest &m) { m.tensors[0].limits.classes = 2; }, "limits"},
+      {[](Manifest &m) { m.tensors[0].limits.all.classes = 2; }, "limits"},
       {[](Manifest &m) {
          m.tensors[0].dtype = DType::I32;
-         m.tensors[0].limits.rows = -2;
+         m.tensors[0].limits.all.rows = -2;
        },
        "limits"},
       {[](Manifest &m) {
          m.tensors[0].dtype = DType::I32;
-         m.tensors[0].limits.hasIgnored = true;
+         m.tensors[0].limits.all.hasIgnored = true;
        },
        "limits"},
+      {[](Manifest &m) {
+         m.tensors[0].dtype = DType::I32;
+         m.tensors[0].limits.parts = {{9, 0, 1, {0, false, 0, 2}}};
+       },
+       "limits"},
+      {[](Manifest &m) { m.tensors[0].values = TargetValues(9); }, "values"},
       {[](Manifest &m) { m.functions[0].inputs = {9}; }, "out of range"},
       {[](Manifest &m) { m.primitives[0].conv.out[0] = 9; }, "output extent"},
       {[](Manifest &m) {

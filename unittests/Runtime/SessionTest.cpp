@@ -205,11 +205,11 @@ TEST(Session, ConvertsTypesOrSaysWhyNot) {
 // A step would clamp them. Nothing is written where one is refused.
 TEST(Session, RefusesLabelsAndIndicesOutOfRange) {
   TensorInfo labels = tensor("y", TensorRole::Target, DType::I64, {3}, 0);
-  labels.limits = {10, true, -100, 0};
+  labels.limits.all = {10, true, -100, 0};
   TensorInfo tokens = tensor("x", TensorRole::Input, DType::I32, {3}, 64);
-  tokens.limits = {0, false, 0, 7};
+  tokens.limits.all = {0, false, 0, 7};
   TensorInfo both = tensor("t", TensorRole::Input, DType::U8, {3}, 128);
-  both.limits = {5, false, 0, 7};
+  both.limits.all = {5, false, 0, 7};
   Loaded run(manifestOf({labels, tokens, both}, 256), nothing);
   ASSERT_EQ(run.status, CKRT_OK);
   auto write = [&](int64_t index, std::vector<int64_t> values) {
@@ -230,8 +230,31 @@ TEST(Session, RefusesLabelsAndIndicesOutOfRange) {
   EXPECT_EQ(write(2, {0, 4, 3}), CKRT_OK);
   EXPECT_EQ(write(2, {0, 5, 3}), CKRT_MISMATCH);
   EXPECT_TRUE(lastErrorHas("element 1 is 5, but labels lie in [0, 5)"));
+  EXPECT_EQ(write(2, {INT64_MAX, 0, 0}), CKRT_MISMATCH);
+  const uint64_t beyond[3] = {0, UINT64_MAX, 0}; // not the index -1
+  EXPECT_EQ(ckrt_tensor_write(run.session, 1, beyond, CKRT_U64, 3),
+            CKRT_MISMATCH);
   EXPECT_EQ(ckrt_tensor_fill(run.session, 0, 10), CKRT_MISMATCH);
   EXPECT_EQ(ckrt_tensor_fill(run.session, 0, -100), CKRT_OK);
+}
+
+// Column 0 picks rows of a table of 3, column 1 of one of 9, column 2 none.
+TEST(Session, RefusesIndicesByTheirPlace) {
+  TensorInfo columns = tensor("x", TensorRole::Input, DType::I64, {2, 3}, 0);
+  columns.limits.parts = {{1, 0, 1, {0, false, 0, 3}},
+                          {1, 1, 2, {0, false, 0, 9}}};
+  Loaded run(manifestOf({columns}, 64), nothing);
+  ASSERT_EQ(run.status, CKRT_OK);
+  auto write = [&](std::vector<int64_t> values) {
+    return ckrt_tensor_write(run.session, 0, values.data(), CKRT_I64, 6);
+  };
+  EXPECT_EQ(write({2, 8, 500, -3, -9, -500}), CKRT_OK);
+  EXPECT_EQ(write({2, 8, 500, 3, 0, 0}), CKRT_MISMATCH);
+  EXPECT_TRUE(lastErrorHas("element 3 is 3, but indices lie in [-3, 3)"));
+  EXPECT_EQ(write({0, 9, 0, 0, 0, 0}), CKRT_MISMATCH);
+  EXPECT_TRUE(lastErrorHas("element 1 is 9, but indices lie in [-9, 9)"));
+  EXPECT_EQ(ckrt_tensor_fill(run.session, 0, 2), CKRT_OK);
+  EXPECT_EQ(ckrt_tensor_fill(run.session, 0, 3), CKRT_MISMATCH);
 }
 
 TEST(Session, RunsPrimitivesAndChecksThatValuesAreFinite) {

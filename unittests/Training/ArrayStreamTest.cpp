@@ -22,7 +22,7 @@ std::vector<FieldSpec> streamFields() {
   fields[1].array = "labels";
   fields[1].dtype = DType::I64;
   fields[1].shape = std::vector<int64_t>();
-  fields[1].classes = 3;
+  fields[1].limits.all.classes = 3;
   return fields;
 }
 

@@ -24,7 +24,7 @@ static FieldSpec labelSpec(int64_t classes = 10) {
   spec.array = "labels";
   spec.dtype = DType::I64;
   spec.shape = std::vector<int64_t>{};
-  spec.classes = classes;
+  spec.limits.all.classes = classes;
   return spec;
 }
 static llvm::Expected<Dataset> digits(std::vector<FieldSpec> fields) {
@@ -135,7 +135,8 @@ TEST(Dataset, LabelsOutOfRange) {
   expectContains(errorOf(map), "array 'labels': sample 2 has the label -1");
   expectContains(errorOf(map), "use an ignore index");
   std::vector<FieldSpec> specs = tinySpecs();
-  specs[1].ignoreIndex = -1;
+  specs[1].limits.all.hasIgnored = true;
+  specs[1].limits.all.ignored = -1;
   EXPECT_EQ(textOf(Dataset::fromTensors(map, specs, "d")), "");
   map.find("labels")->setDouble(2, 3);
   expectContains(textOf(Dataset::fromTensors(map, specs, "d")),
@@ -175,13 +176,29 @@ TEST(Dataset, ConstantsHaveNoBatch) {
 TEST(Dataset, IndicesBeyondTheirTable) {
   TensorMap map = tiny();
   std::vector<FieldSpec> specs = tinySpecs();
-  specs[1].classes = std::nullopt;
-  specs[1].rows = 2;
+  specs[1].limits.all = {0, false, 0, 2};
   expectContains(textOf(Dataset::fromTensors(map, specs, "d")),
                  "array 'labels': sample 1 holds the index 2, but the table "
                  "that 'target' indexes has 2 rows");
   map.find("labels")->setDouble(1, -2); // counts from the table's end
   EXPECT_EQ(textOf(Dataset::fromTensors(map, specs, "d")), "");
+}
+
+// Places along the samples are those of a batch, which nobody knows yet.
+TEST(Dataset, IndicesByTheirPlaceInASample) {
+  TensorMap map;
+  map.set("x", HostTensor::of<int64_t>({2, 2}, {2, 8, 0, 500}));
+  FieldSpec spec;
+  spec.name = spec.array = "x";
+  spec.dtype = DType::I64;
+  spec.shape = std::vector<int64_t>{2};
+  spec.limits.parts = {{1, 0, 1, {0, false, 0, 3}},
+                       {0, 0, 1, {0, false, 0, 1}}};
+  EXPECT_EQ(textOf(Dataset::fromTensors(map, {spec}, "d")), "");
+  map.find("x")->setDouble(2, 3);
+  expectContains(textOf(Dataset::fromTensors(map, {spec}, "d")),
+                 "array 'x': sample 1, element [0] holds the index 3, but the "
+                 "table that 'x' indexes has 3 rows");
 }
 
 /// A file of tiny samples, from memory.

@@ -264,7 +264,7 @@ std::vector<FieldSpec> fieldsOf(std::vector<int64_t> shape,
   fields[1].name = "target";
   fields[1].dtype = DType::I64;
   fields[1].shape = std::vector<int64_t>();
-  fields[1].classes = 3;
+  fields[1].limits.all.classes = 3;
   return fields;
 }
 
@@ -481,7 +481,7 @@ TEST_F(Images, InFoldersThatAreNotUsable) {
   expectContains(textOf(ImageListing::read(file("d"), {"ant", "bee"})),
                  "there is no class 'cat' among those that are trained");
   auto fields = fieldsOf({3, 4, 4});
-  fields[1].classes = 2;
+  fields[1].limits.all.classes = 2;
   expectContains(textOf(ImageFolderSource::create(
                      valueOf(ImageListing::read(file("d"))), {}, fields, true)),
                  "3 folders of classes, but the model has 2 classes");

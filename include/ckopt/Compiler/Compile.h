@@ -21,7 +21,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 namespace ckopt {
@@ -136,18 +135,6 @@ public:
   const StepCode &code() const;
   const runtime::Manifest &manifest() const { return code().manifest; }
   TensorMap weights() const;
-  /// Returns the labels that losses accept, by the name of the argument that
-  /// holds them.
-  const std::map<std::string, LabelRange> &labels() const {
-    return labelRanges;
-  }
-  /// Returns the names of targets that are -1 or 1.
-  const std::set<std::string> &signs() const { return signTargets; }
-  /// Returns the names of targets that are probabilities; true: no other
-  /// numbers have a meaning.
-  const std::map<std::string, bool> &probabilities() const {
-    return probabilityTargets;
-  }
   /// Returns the model's output that each target of an attached loss is for.
   const std::map<std::string, std::string> &targetOutputs() const {
     return targets;
@@ -165,10 +152,6 @@ public:
   /// Returns a line for each group of parameters that flags train in their own
   /// way.
   const std::vector<std::string> &trained() const { return trainedLines; }
-
-  /// Returns the number of rows of tables that inputs index, by the input's
-  /// name.
-  const std::map<std::string, int64_t> &tableRows() const { return rows; }
 
   /// Checks that trained weights have a type wide enough for updates.
   llvm::Error checkTrainedTypes() const;
@@ -202,7 +185,6 @@ private:
   void noteProducts();
   void noteUnclear() const;
   void applyInit();
-  void readLimits(mlir::func::FuncOp function);
   void noteTargets();
   void noteUnplanned();
   llvm::Error embedWeights(runtime::Manifest &manifest,
@@ -214,10 +196,6 @@ private:
   const TargetInfo *targetInfo = nullptr;
   std::unique_ptr<mlir::MLIRContext> context;
   onnx_frontend::ImportedModel imported;
-  std::map<std::string, LabelRange> labelRanges;
-  std::set<std::string> signTargets;
-  std::map<std::string, bool> probabilityTargets;
-  std::map<std::string, int64_t> rows;
   std::map<std::string, std::string> targets;
   std::vector<std::string> trainedLines;
   PlanSummary planSummary;

@@ -29,9 +29,8 @@ checkLossSettings(const StepOptions &step,
 /// Settles, after import, what the loss leaves open: outputs, kinds of targets,
 /// the class axis.
 llvm::Error settleLoss(Compilation &compilation, const DataOptions &data);
-/// Sets the checks that the data must pass for the planned step, and how its
-/// loss is evaluated.
-void describeTargets(const Compilation &compilation, DataOptions &data);
+/// Returns how the losses of the planned step read samples from there.
+StepData describeData(const Compilation &compilation, DataOptions from);
 /// Lists names like this: "'a', 'b' and 7 more".
 std::string listNames(llvm::ArrayRef<std::string> names);
 

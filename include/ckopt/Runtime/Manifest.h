@@ -18,6 +18,7 @@
 #ifndef CKOPT_RUNTIME_MANIFEST_H
 #define CKOPT_RUNTIME_MANIFEST_H
 
+#include "ckopt/Base/IntegerLimits.h"
 #include "ckopt/Base/Shards.h"
 #include "ckopt/Runtime/Export.h"
 #include "ckopt/Runtime/Primitive.h"
@@ -31,7 +32,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 10;
+inline constexpr uint32_t kAbiVersion = 11;
 
 /// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -65,21 +66,15 @@ CKRT_EXPORT std::string_view roleName(TensorRole role);
 /// Inverse of roleName; false if the name is unknown.
 CKRT_EXPORT bool parseRole(std::string_view name, TensorRole &role);
 
-/// The integers that labels and indices may be: a step clamps others to them
-/// without a word, so that whoever writes a tensor must refuse them.
-struct IntegerLimits {
-  int64_t classes = 0;     ///< labels lie in [0, this); 0: these are none
-  bool hasIgnored = false; ///< `ignored` is a label, too
-  int64_t ignored = 0;     ///< that of elements that do not count
-  int64_t rows = 0;        ///< indices lie in [-this, this); 0: these are none
-
-  bool exist() const { return classes > 0 || rows > 0; }
-  bool allow(int64_t value) const {
-    bool label = classes == 0 || (value >= 0 && value < classes) ||
-                 (hasIgnored && value == ignored);
-    return label && (rows == 0 || (value >= -rows && value < rows));
-  }
+/// The values that a target may hold beside labels. Only hosts that read
+/// samples check them: a step takes other numbers as they are.
+enum class TargetValues : uint32_t {
+  Any = 0,
+  Signs,                ///< -1 and 1
+  Probabilities,        ///< from 0 to 1; others have no meaning
+  UsuallyProbabilities, ///< others are told as doubtful
 };
+inline constexpr uint32_t kNumTargetValues = 4;
 
 /// A named tensor at a fixed place of the arena.
 struct TensorInfo {
@@ -100,7 +95,8 @@ struct TensorInfo {
   /// many ranks share.
   int64_t shards = 1;
   std::vector<int64_t> wholeShape;
-  IntegerLimits limits;
+  TensorLimits limits;
+  TargetValues values = TargetValues::Any;
 
   const std::vector<int64_t> &fullShape() const {
     return shards > 1 ? wholeShape : shape;

@@ -12,7 +12,7 @@ namespace ckopt {
 
 /// Returns what the step expects of each input and target.
 llvm::Expected<std::vector<FieldSpec>> describeFields(const Session &session,
-                                                      const DataOptions &data);
+                                                      const StepData &data);
 
 /// One batch between a source and a session.
 class Feeder {
@@ -27,7 +27,7 @@ public:
   /// are missing, not the step's, or of another shape are errors; without
   /// `needTargets` targets may be missing.
   static llvm::Expected<Feeder> create(Session &session, BatchSource &source,
-                                       const DataOptions &data,
+                                       const StepData &data,
                                        bool needTargets = true,
                                        Rows rows = Rows::All);
 

@@ -17,7 +17,7 @@ std::vector<int64_t> evaluationOutputs(const Session &session, bool losses);
 /// targets or not. Outputs with the batch's dimension are put one after
 /// another, of the others the first counts. The last batch is filled up.
 llvm::Expected<TensorMap> computeOutputs(Session &session, BatchSource &source,
-                                         const DataOptions &data,
+                                         const StepData &data,
                                          llvm::ArrayRef<int64_t> outputs);
 
 } // namespace ckopt

@@ -66,10 +66,10 @@ llvm::Expected<std::unique_ptr<Session>> load(const Compilation &compilation,
                                               const LoadOptions &options = {});
 
 /// Imports and plans. It settles the loss's class axis by the targets in
-/// `data.path` (if given), refuses files that lack parameters, and adds to
-/// `data` the ranges that samples are checked against. Where no plan fits the
-/// budget, compilation.summary() still has the figures that are known.
-llvm::Error plan(Compilation &compilation, DataOptions &data);
+/// `data.path` (if given), and refuses files that lack parameters. Where no
+/// plan fits the budget, compilation.summary() still has the figures that are
+/// known. describeData() says how the planned step takes the samples.
+llvm::Error plan(Compilation &compilation, const DataOptions &data);
 
 /// Returns the options that the bits of a run depend on, by name; a run that is
 /// resumed must share them. `data` is a source's identity(); `options.seed` and
@@ -89,7 +89,7 @@ llvm::Error writeWeights(const Compilation &compilation, const Session &session,
 /// Trains `session`, which load() made of `compilation`, from `options.resume`
 /// if that names a checkpoint; one of a run with another identity is an error.
 llvm::Expected<TrainResult> train(const Compilation &compilation,
-                                  Session &session, const DataOptions &where,
+                                  Session &session, const StepData &where,
                                   BatchSource &source, TrainOptions options);
 
 /// A step in machine code, with its plan. One that was moved from or made
@@ -100,9 +100,8 @@ public:
   bool isEmpty() const { return !compiled; }
   const Compilation &compilation() const;
   const PlanSummary &plan() const { return compilation().summary(); }
-  /// Returns where samples come from, and the ranges that they are checked
-  /// against.
-  const DataOptions &data() const { return dataOptions; }
+  /// Returns where samples come from, and how the losses read them.
+  const StepData &data() const { return stepData; }
 
   llvm::Expected<std::unique_ptr<Session>>
   load(const LoadOptions &options = {}) const;
@@ -122,7 +121,7 @@ public:
 private:
   friend llvm::Expected<CompiledStep> compile(CompileOptions, DataOptions);
   std::unique_ptr<Compilation> compiled;
-  DataOptions dataOptions;
+  StepData stepData;
 };
 
 /// Compiles a model file to code. Errors, warnings and remarks that belong to

@@ -41,7 +41,7 @@ llvm::Error gatherTraffic(Communication &traffic);
 /// Evaluates on rank 0 alone, or on all where none has all weights; all ranks
 /// get what it found.
 llvm::Expected<Evaluation> evaluateOnMain(Session &session, BatchSource &source,
-                                          const DataOptions &data);
+                                          const StepData &data);
 
 } // namespace ckopt
 

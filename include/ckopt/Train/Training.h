@@ -142,10 +142,10 @@ int64_t batchSize(const runtime::Manifest &manifest);
 /// Loads the arrays of the step's inputs and targets from those files, and
 /// checks all values.
 llvm::Expected<Dataset> loadDataset(const Session &session,
-                                    const DataOptions &options);
+                                    const StepData &options);
 /// Returns the samples that loadDataset() gives.
 llvm::Expected<std::unique_ptr<BatchSource>>
-openSource(const Session &session, const DataOptions &options,
+openSource(const Session &session, const StepData &options,
            DatasetSource::Order order = DatasetSource::Order::Shuffled);
 
 /// Trains a session that holds the initial weights. Stops with ExitNonFinite,
@@ -155,7 +155,7 @@ openSource(const Session &session, const DataOptions &options,
 /// cannot say how many samples it has trains without accumulation, and with
 /// schedules whose end is given.
 llvm::Expected<TrainResult> train(Session &session, BatchSource &source,
-                                  const DataOptions &dataOptions,
+                                  const StepData &dataOptions,
                                   const TrainOptions &options);
 
 struct Evaluation {
@@ -165,21 +165,19 @@ struct Evaluation {
 };
 
 /// Refuses metrics that evaluations of this step do not have.
-llvm::Error checkMetrics(const Session &session,
-                         const DataOptions &dataOptions);
+llvm::Error checkMetrics(const Session &session, const StepData &dataOptions);
 
 /// Computes the metrics of the "eval" function on one epoch of a source. The
 /// last batch is padded and masked; of a loss that the function computes itself
 /// only whole batches count.
 llvm::Expected<Evaluation> evaluate(Session &session, BatchSource &source,
-                                    const DataOptions &dataOptions);
+                                    const StepData &dataOptions);
 
 /// Writes the next batch of a source, which begins at `at`, to the step's
 /// inputs and targets, and returns how many samples it had; copies of the first
 /// one fill it up.
 llvm::Expected<int64_t> feed(Session &session, BatchSource &source,
-                             const DataOptions &dataOptions,
-                             DataPosition at = {});
+                             const StepData &dataOptions, DataPosition at = {});
 
 /// Sets the seed of dropout and other random numbers.
 llvm::Error setSeed(Session &session, uint64_t seed);

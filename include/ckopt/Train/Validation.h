@@ -18,7 +18,7 @@ llvm::Error checkValidation(const TrainOptions &options, bool hasSamples);
 /// best, and whether the run has had enough of them. O(1) beside evaluating.
 class Validation {
 public:
-  Validation(Session &session, const DataOptions &data,
+  Validation(Session &session, const StepData &data,
              const TrainOptions &options);
 
   /// Finds the samples: those of the options, or a share of the source's.
@@ -48,7 +48,7 @@ private:
   void judge(int64_t step, const MetricSums &sums);
 
   Session &session;
-  DataOptions data; ///< with the metric that is judged by
+  StepData data; ///< with the metric that is judged by
   const TrainOptions &options;
   BatchSource *samples = nullptr; ///< null: nothing to evaluate
   std::unique_ptr<BatchSource> heldOut;

@@ -6,17 +6,23 @@
 // back to arguments through ops that move values and change none (a shift of
 // tokens by one, a reshape). The arguments say so from then on: data are
 // checked before a step sees them. Where parts of an argument (columns that
-// pick rows of a table each) have limits of their own, the largest is noted;
-// where other parts are numbers of another meaning, none is. Where something
-// was computed on the way nothing is known, and nothing is claimed. O(ops), and
-// O(ops) again for each argument of which parts are read.
+// pick rows of a table each) have limits of their own, each part's are noted.
+// Of parts that cannot be told apart the largest limit is; where other parts
+// have another meaning, none is. Where something was computed on the
+// way nothing is known, and nothing is claimed. O(ops), and O(ops) again for
+// each argument of which such parts are read.
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
+#include "ckopt/Base/IntegerLimits.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 #include "llvm/ADT/MapVector.h"
+
+#include <map>
+#include <tuple>
+#include <vector>
 
 using namespace mlir;
 using namespace ckopt;
@@ -32,7 +38,7 @@ struct Part {
 
 struct Source {
   BlockArgument argument;
-  bool whole; ///< all of the argument is read
+  Part part;
 };
 } // namespace
 
@@ -107,7 +113,7 @@ static SmallVector<Source> sourcesOf(Value value) {
       continue;
     Part moved = part.kind == Part::All ? part : Part{Part::Unclear};
     if (auto argument = dyn_cast<BlockArgument>(from))
-      found.push_back({argument, part.kind == Part::All});
+      found.push_back({argument, part});
     else if (auto slice = from.getDefiningOp<SliceOp>())
       work.push_back({slice.getInput(), partOfInput(slice, part)});
     else if (auto concat = from.getDefiningOp<ConcatOp>())
@@ -172,18 +178,17 @@ static bool holdsIntegers(BlockArgument argument) {
 }
 
 namespace {
-/// The limits of one argument. Of those of all its values the smallest counts.
-/// Columns may have a limit each, of which the largest holds for all of them.
+/// The limits of one argument: those of all its values, and of windows of one
+/// dimension, are what all readers take; those of places that nothing here
+/// follows are a list.
 struct Limits {
-  std::optional<int64_t> whole, parts;
-  void add(int64_t size, bool isWhole) {
-    if (isWhole)
-      whole = std::min(whole.value_or(size), size);
-    else
-      parts = std::max(parts.value_or(size), size);
-  }
+  IntegerLimits whole;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, IntegerLimits> windows;
+  std::vector<IntegerLimits> unclear;
+
+  void add(const IntegerLimits &limits, const Part &part);
+  IntegerLimits widest() const;
 };
-using LimitMap = llvm::MapVector<unsigned, Limits>;
 
 /// Collects the limits of a function's arguments.
 class LimitCollector {
@@ -194,96 +199,134 @@ public:
   void note();
 
 private:
-  /// Those of labels that several losses read: what all of them take.
-  struct Ignored {
-    int64_t classes;
-    std::optional<int64_t> label;
-    bool takes(int64_t value) const {
-      return (value >= 0 && value < classes) || label == value;
-    }
-  };
-  void limitLabels(OpOperand &labels, int64_t classes,
-                   std::optional<int64_t> ignored);
-  void limitIndices(OpOperand &indices, int64_t rows);
-  void setLimits(const LimitMap &limits, StringRef name);
+  void limit(OpOperand &operand, const IntegerLimits &limits);
+  void noteParts(unsigned number, const Limits &limits);
 
   func::FuncOp function;
-  LimitMap classLimits, rowLimits;
-  DenseMap<unsigned, Ignored> ignoredLabels;
+  llvm::MapVector<unsigned, Limits> arguments;
   DenseSet<OpOperand *> limiting;
 };
 } // namespace
 
-void LimitCollector::limitLabels(OpOperand &labels, int64_t classes,
-                                 std::optional<int64_t> ignored) {
-  limiting.insert(&labels);
-  for (auto [argument, whole] : sourcesOf(labels.get())) {
-    if (!holdsIntegers(argument))
-      continue;
-    unsigned number = argument.getArgNumber();
-    classLimits[number].add(classes, whole);
-    Ignored own{classes, ignored};
-    auto [known, isNew] = ignoredLabels.try_emplace(number, own);
-    if (isNew)
-      continue;
-    Ignored &both = known->second;
-    if (!both.label || !own.takes(*both.label))
-      both.label = ignored && both.takes(*ignored) ? ignored : std::nullopt;
-    both.classes = std::min(both.classes, classes);
+void Limits::add(const IntegerLimits &limits, const Part &part) {
+  switch (part.kind) {
+  case Part::All:
+    return whole.narrow(limits);
+  case Part::Window:
+    return windows[{part.axis, part.low, part.high}].narrow(limits);
+  case Part::Unclear:
+    return unclear.push_back(limits);
   }
 }
 
-void LimitCollector::limitIndices(OpOperand &indices, int64_t rows) {
-  limiting.insert(&indices);
-  for (auto [argument, whole] : sourcesOf(indices.get())) {
-    StringRef role = argumentRole(function, argument.getArgNumber());
-    if (holdsIntegers(argument) &&
-        (role == roles::kInput || role == roles::kTarget))
-      rowLimits[argument.getArgNumber()].add(rows, whole);
+/// Returns what holds for every part, where some cannot be told apart: of
+/// labels and of indices, if all parts are these.
+IntegerLimits Limits::widest() const {
+  if (unclear.empty())
+    return {};
+  SmallVector<IntegerLimits> parts(unclear.begin(), unclear.end());
+  for (const auto &[place, limits] : windows)
+    parts.push_back(limits);
+  auto most = [&](int64_t IntegerLimits::*size) {
+    auto order = [&](const IntegerLimits &a, const IntegerLimits &b) {
+      return a.*size < b.*size;
+    };
+    bool all = (*llvm::min_element(parts, order)).*size > 0;
+    return all ? (*llvm::max_element(parts, order)).*size : 0;
+  };
+  IntegerLimits result = parts.front();
+  for (const IntegerLimits &part : llvm::drop_begin(parts))
+    result.narrow(part); // the label that all ignore
+  result.classes = whole.classes ? 0 : most(&IntegerLimits::classes);
+  result.hasIgnored &= result.classes > 0;
+  result.rows = whole.rows ? 0 : most(&IntegerLimits::rows);
+  return result;
+}
+
+void LimitCollector::limit(OpOperand &operand, const IntegerLimits &limits) {
+  limiting.insert(&operand);
+  for (auto [argument, part] : sourcesOf(operand.get())) {
+    unsigned number = argument.getArgNumber();
+    StringRef role = argumentRole(function, number);
+    bool isData =
+        limits.classes || role == roles::kInput || role == roles::kTarget;
+    if (isData && holdsIntegers(argument))
+      arguments[number].add(limits, part);
   }
 }
 
 void LimitCollector::visit(Operation *op) {
+  auto labels = [](int64_t classes, std::optional<int64_t> ignored) {
+    return IntegerLimits{classes, ignored.has_value(), ignored.value_or(0), 0};
+  };
   if (auto classes = op->getAttrOfType<IntegerAttr>(kClassesAttr)) {
     auto ignored = op->getAttrOfType<IntegerAttr>(kIgnoreIndexAttr);
-    limitLabels(op->getOpOperand(0), classes.getInt(),
-                ignored ? std::optional(ignored.getInt()) : std::nullopt);
+    limit(op->getOpOperand(0),
+          labels(classes.getInt(),
+                 ignored ? std::optional(ignored.getInt()) : std::nullopt));
   }
   if (auto rows = op->getAttrOfType<IntegerAttr>(kRowsAttr))
-    limitIndices(op->getOpOperand(0), rows.getInt());
+    limit(op->getOpOperand(0), {0, false, 0, rows.getInt()});
   if (auto loss = dyn_cast<CrossEntropyOp>(op)) {
     bool allCount = bool(loss->removeAttr(kAllCountAttr));
-    limitLabels(loss.getTargetsMutable(), loss.getNumClasses(),
-                allCount ? std::nullopt
-                         : std::optional(int64_t(loss.getIgnoreIndex())));
+    limit(loss.getTargetsMutable(),
+          labels(loss.getNumClasses(),
+                 allCount ? std::nullopt
+                          : std::optional(int64_t(loss.getIgnoreIndex()))));
   }
   if (auto rows = dyn_cast<IndexingOpInterface>(op)) {
     auto table = cast<RankedTensorType>(rows.getTable().getType());
     for (OpOperand &operand : op->getOpOperands())
       if (operand.get() == rows.getIndices())
-        limitIndices(operand, table.getDimSize(unsigned(rows.getAxis())));
+        limit(operand,
+              {0, false, 0, table.getDimSize(unsigned(rows.getAxis()))});
   }
 }
 
-void LimitCollector::setLimits(const LimitMap &limits, StringRef name) {
+/// Calls `set` with each number of the limits that there is.
+static void forEachNumber(const IntegerLimits &limits,
+                          llvm::function_ref<void(StringRef, int64_t)> set) {
+  if (limits.classes)
+    set(kClassesAttr, limits.classes);
+  if (limits.classes && limits.hasIgnored)
+    set(kIgnoreIndexAttr, limits.ignored);
+  if (limits.rows)
+    set(kRowsAttr, limits.rows);
+}
+
+void LimitCollector::noteParts(unsigned number, const Limits &limits) {
   Builder b(function);
-  for (const auto &[number, limit] : limits) {
-    BlockArgument argument = function.getArgument(number);
-    if (!limit.whole && Readers(limiting).findOthers(argument))
-      continue;
-    function.setArgAttr(
-        number, name,
-        b.getI64IntegerAttr(limit.whole ? *limit.whole : *limit.parts));
-    auto ignored = ignoredLabels.find(number);
-    if (name == kClassesAttr && ignored->second.label)
-      function.setArgAttr(number, kIgnoreIndexAttr,
-                          b.getI64IntegerAttr(*ignored->second.label));
+  SmallVector<Attribute> parts;
+  for (const auto &[place, own] : limits.windows) {
+    IntegerLimits both = own;
+    both.narrow(limits.whole);
+    if (both == limits.whole)
+      continue; // what holds for all of it says as much
+    NamedAttrList part;
+    part.set("axis", b.getI64IntegerAttr(std::get<0>(place)));
+    part.set("low", b.getI64IntegerAttr(std::get<1>(place)));
+    part.set("high", b.getI64IntegerAttr(std::get<2>(place)));
+    forEachNumber(own, [&](StringRef name, int64_t value) {
+      part.set(name.split('.').second, b.getI64IntegerAttr(value));
+    });
+    parts.push_back(part.getDictionary(b.getContext()));
   }
+  if (!parts.empty())
+    function.setArgAttr(number, kPartLimitsAttr, b.getArrayAttr(parts));
 }
 
 void LimitCollector::note() {
-  setLimits(classLimits, kClassesAttr);
-  setLimits(rowLimits, kRowsAttr);
+  Builder b(function);
+  for (auto &[number, limits] : arguments) {
+    BlockArgument argument = function.getArgument(number);
+    noteParts(number, limits);
+    IntegerLimits all = limits.whole, widest = limits.widest();
+    if (widest.exist() && !Readers(limiting).findOthers(argument))
+      all.narrow(widest);
+    forEachNumber(all, [&, number = number](StringRef name, int64_t value) {
+      function.setArgAttr(number, name, b.getI64IntegerAttr(value));
+    });
+  }
 }
 
 void onnx_frontend::noteDataLimits(func::FuncOp function) {

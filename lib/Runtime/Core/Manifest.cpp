@@ -176,8 +176,16 @@ template <typename IO, typename T> void tensorFields(IO &io, T &t) {
   io.field(t.fanIn), io.field(t.fanOut), io.field(t.dataOffset);
   io.field(t.shards);
   numbers(io, t.wholeShape);
-  io.field(t.limits.classes), io.field(t.limits.hasIgnored);
-  io.field(t.limits.ignored), io.field(t.limits.rows);
+  auto limitFields = [&](auto &l) {
+    io.field(l.classes), io.field(l.hasIgnored);
+    io.field(l.ignored), io.field(l.rows);
+  };
+  limitFields(t.limits.all);
+  io.list(t.limits.parts, 45, [&](auto &part) {
+    io.field(part.axis), io.field(part.low), io.field(part.high);
+    limitFields(part.limits);
+  });
+  io.field(t.values);
 }
 
 template <typename IO, typename T> void callFields(IO &io, T &c) {

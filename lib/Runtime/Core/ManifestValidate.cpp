@@ -55,6 +55,20 @@ int64_t spanBytes(const TensorInfo &t) {
   return (last + 1) * dtypeSize(t.dtype);
 }
 
+/// Tells whether the limits are those of integers, of parts that exist.
+bool validLimits(const TensorInfo &t) {
+  auto valid = [](const ckopt::IntegerLimits &l) {
+    return l.classes >= 0 && l.rows >= 0 && (!l.hasIgnored || l.classes > 0);
+  };
+  for (const ckopt::PartLimits &part : t.limits.parts)
+    if (part.axis < 0 || static_cast<size_t>(part.axis) >= t.shape.size() ||
+        part.low < 0 || part.high <= part.low ||
+        part.high > t.shape[static_cast<size_t>(part.axis)] ||
+        !part.limits.exist() || !valid(part.limits))
+      return false;
+  return valid(t.limits.all) && (!t.limits.exist() || !isFloat(t.dtype));
+}
+
 bool validateTensor(const Manifest &m, const TensorInfo &t,
                     std::string &error) {
   auto bad = [&](const std::string &what) {
@@ -108,11 +122,10 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
       return bad("too many elements of all shards");
   if ((whole + t.shards - 1) / t.shards > elements)
     return bad("its shards are not the whole tensor");
-  const IntegerLimits &limits = t.limits;
-  if (limits.classes < 0 || limits.rows < 0 ||
-      (limits.hasIgnored && limits.classes == 0) ||
-      (limits.exist() && isFloat(t.dtype)))
+  if (!validLimits(t))
     return bad("no possible limits of its integers");
+  if (static_cast<uint32_t>(t.values) >= kNumTargetValues)
+    return bad("unknown kind of values");
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -182,27 +183,22 @@ ckrt_status refuseConversion(const TensorInfo &t, DType from, DType to) {
 /// Refuses labels and indices that the step would clamp, before anything is
 /// written. Integers alone: others are refused already.
 ckrt_status checkLimits(const TensorInfo &t, DType from, const char *host,
-                        int64_t elements) {
-  const IntegerLimits &limits = t.limits;
-  if (!limits.exist())
+                        std::span<const int64_t> shape) {
+  auto beyond = findBeyond(t.limits, from, host, shape);
+  if (!beyond)
     return CKRT_OK;
-  int64_t size = dtypeSize(from);
-  for (int64_t i = 0; i < elements; ++i) {
-    int64_t value = loadInteger(from, host + i * size);
-    if (limits.allow(value))
-      continue;
-    std::string text = "tensor '" + t.name + "': element " + std::to_string(i) +
-                       " is " + std::to_string(value) + ", but ";
-    if (limits.rows && (value < -limits.rows || value >= limits.rows))
-      return fail(CKRT_MISMATCH, text + "indices lie in [-" +
-                                     std::to_string(limits.rows) + ", " +
-                                     std::to_string(limits.rows) + ")");
-    text += "labels lie in [0, " + std::to_string(limits.classes) + ")";
-    if (limits.hasIgnored)
-      text += ", or are " + std::to_string(limits.ignored);
-    return fail(CKRT_MISMATCH, text);
-  }
-  return CKRT_OK;
+  const IntegerLimits &limits = beyond->limits;
+  std::string text = "tensor '" + t.name + "': element " +
+                     std::to_string(beyond->element) + " is " +
+                     std::to_string(beyond->value) + ", but ";
+  if (!beyond->isLabel)
+    return fail(CKRT_MISMATCH, text + "indices lie in [-" +
+                                   std::to_string(limits.rows) + ", " +
+                                   std::to_string(limits.rows) + ")");
+  text += "labels lie in [0, " + std::to_string(limits.classes) + ")";
+  if (limits.hasIgnored)
+    text += ", or are " + std::to_string(limits.ignored);
+  return fail(CKRT_MISMATCH, text);
 }
 
 } // namespace
@@ -218,7 +214,7 @@ ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
   auto from = static_cast<DType>(dtype);
   status = refuseConversion(t, from, t.dtype);
   if (status == CKRT_OK)
-    status = checkLimits(t, from, static_cast<const char *>(data), elements);
+    status = checkLimits(t, from, static_cast<const char *>(data), t.shape);
   if (status != CKRT_OK)
     return status;
   OpenTensor open(*session, t, accessToWrite(t));
@@ -316,8 +312,12 @@ ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
     return fail(CKRT_MISMATCH,
                 "tensor '" + t.name + "': " + std::to_string(value) +
                     " is no value of " + std::string(dtypeName(t.dtype)));
-  if (ckrt_status status = checkLimits(t, t.dtype, element,
-                                       std::min(elementCount(t), int64_t(1))))
+  // One value for all places keeps the limits of all parts.
+  TensorInfo one = t;
+  for (PartLimits &part : one.limits.parts)
+    part.low = 0, part.high = 1;
+  std::vector<int64_t> shape(t.shape.size(), elementCount(t) ? 1 : 0);
+  if (ckrt_status status = checkLimits(one, t.dtype, element, shape))
     return status;
   OpenTensor open(*session, t, accessToWrite(t));
   if (open.status != CKRT_OK)

@@ -128,8 +128,9 @@ static int32_t intern(runtime::TensorInfo tensor, runtime::Manifest &manifest) {
     if (other.name == tensor.name && other.offset == tensor.offset &&
         other.shape == tensor.shape && other.strides == tensor.strides &&
         other.role == tensor.role) {
-      if (!other.limits.exist()) // this function alone reads them as indices
-        other.limits = tensor.limits;
+      other.limits.narrow(tensor.limits); // other functions read it, too
+      if (other.values == runtime::TargetValues::Any)
+        other.values = tensor.values;
       return int32_t(i);
     }
   manifest.tensors.push_back(std::move(tensor));
@@ -158,23 +159,52 @@ static void setShards(runtime::TensorInfo &tensor, Attribute whole,
   tensor.shards = count.getInt();
 }
 
-/// Notes which integers data of an argument may hold.
+/// Reads limits whose numbers `number` finds by the names of attributes.
+static IntegerLimits
+readLimits(llvm::function_ref<IntegerAttr(StringRef)> number) {
+  IntegerLimits limits;
+  if (IntegerAttr classes = number(kClassesAttr))
+    limits.classes = classes.getInt();
+  if (IntegerAttr ignored = number(kIgnoreIndexAttr);
+      ignored && limits.classes) {
+    limits.hasIgnored = true;
+    limits.ignored = ignored.getInt();
+  }
+  if (IntegerAttr rows = number(kRowsAttr))
+    limits.rows = rows.getInt();
+  return limits;
+}
+
+/// Notes which values data of an argument may hold.
 static void setLimits(func::FuncOp function, unsigned argument,
                       runtime::TensorInfo &tensor) {
-  auto number = [&](StringRef name) {
-    return function.getArgAttrOfType<IntegerAttr>(argument, name);
-  };
+  using runtime::TargetValues;
+  if (function.getArgAttr(argument, kSignsAttr))
+    tensor.values = TargetValues::Signs;
+  if (auto kind =
+          function.getArgAttrOfType<StringAttr>(argument, kProbabilitiesAttr))
+    tensor.values = kind.getValue() == "required"
+                        ? TargetValues::Probabilities
+                        : TargetValues::UsuallyProbabilities;
   if (isFloat(tensor.dtype))
     return;
-  if (auto classes = number(kClassesAttr)) {
-    tensor.limits.classes = classes.getInt();
-    if (auto ignored = number(kIgnoreIndexAttr)) {
-      tensor.limits.hasIgnored = true;
-      tensor.limits.ignored = ignored.getInt();
-    }
+  tensor.limits.all = readLimits([&](StringRef name) {
+    return function.getArgAttrOfType<IntegerAttr>(argument, name);
+  });
+  auto parts = function.getArgAttrOfType<ArrayAttr>(argument, kPartLimitsAttr);
+  if (!parts)
+    return;
+  for (auto part : parts.getAsRange<DictionaryAttr>()) {
+    auto number = [&](StringRef name) { return part.getAs<IntegerAttr>(name); };
+    PartLimits limits{int32_t(number("axis").getInt()), number("low").getInt(),
+                      number("high").getInt(), readLimits([&](StringRef name) {
+                        return number(name.split('.').second);
+                      })};
+    // A rank's share of a batch has fewer places.
+    limits.high = std::min(limits.high, tensor.shape[size_t(limits.axis)]);
+    if (limits.low < limits.high && limits.limits.exist())
+      tensor.limits.parts.push_back(limits);
   }
-  if (auto rows = number(kRowsAttr))
-    tensor.limits.rows = rows.getInt();
 }
 
 LogicalResult ckopt::addFunction(func::FuncOp function,

@@ -89,7 +89,7 @@ ckopt::openFiles(const DataOptions &options) {
   return std::move(files);
 }
 
-bool ckopt::classifies(const DataOptions &options) {
+bool ckopt::classifies(const StepData &options) {
   return options.loss == "cross_entropy" ||
          (options.loss.empty() && options.classify);
 }

@@ -51,27 +51,28 @@ static std::string placeOf(int64_t element, const HostTensor &tensor,
   return text;
 }
 
-static Error checkLabels(const FieldSpec &spec, const HostTensor &tensor,
+/// Labels and indices in their ranges; negative indices count from the end.
+static Error checkLimits(const FieldSpec &spec, const HostTensor &tensor,
                          SampleNamer nameSample) {
-  if (!isInteger(tensor.dtype()))
-    return inputError(quoted(spec) + " holds " + tensor.typeString() +
-                      ", but labels of classes must be integers");
-  for (int64_t i = 0; i < tensor.numElements(); ++i) {
-    const int64_t label = tensor.getInt(i);
-    if (label >= 0 && label < *spec.classes)
-      continue;
-    if (spec.ignoreIndex && label == *spec.ignoreIndex)
-      continue;
-    return inputError(
-        quoted(spec) + ": " + placeOf(i, tensor, spec.batched, nameSample) +
-        " has the label " + Twine(label) + ", but the model has " +
-        Twine(*spec.classes) + " classes (0 to " + Twine(*spec.classes - 1) +
-        ")" +
-        (spec.ignoreIndex ? "; ignored is " + Twine(*spec.ignoreIndex)
-                          : Twine("; use an ignore index to leave samples "
-                                  "out")));
-  }
-  return Error::success();
+  auto beyond = findBeyond(spec.limits, tensor.dtype(), tensor.rawData(),
+                           tensor.shape(), /*checkFirst=*/!spec.batched);
+  if (!beyond)
+    return Error::success();
+  const IntegerLimits &limits = beyond->limits;
+  std::string place =
+      quoted(spec) + ": " +
+      placeOf(beyond->element, tensor, spec.batched, nameSample);
+  if (!beyond->isLabel)
+    return inputError(place + " holds the index " + Twine(beyond->value) +
+                      ", but the table that '" + spec.name + "' indexes has " +
+                      Twine(limits.rows) + " rows");
+  return inputError(
+      place + " has the label " + Twine(beyond->value) +
+      ", but the model has " + Twine(limits.classes) + " classes (0 to " +
+      Twine(limits.classes - 1) + ")" +
+      (limits.hasIgnored
+           ? "; ignored is " + Twine(limits.ignored)
+           : Twine("; use an ignore index to leave samples out")));
 }
 
 static Error checkSigns(const FieldSpec &spec, const HostTensor &tensor,
@@ -104,22 +105,6 @@ static Error checkProbabilities(const FieldSpec &spec, const HostTensor &tensor,
     spec.warn(text);
     break;
   }
-  return Error::success();
-}
-
-/// Indices beyond a table pick no row of it; negative ones count from its end.
-static Error checkRows(const FieldSpec &spec, const HostTensor &tensor,
-                       SampleNamer nameSample) {
-  const double rows = double(*spec.rows);
-  for (int64_t i = 0; i < tensor.numElements(); ++i)
-    if (double index = tensor.getDouble(i); index < -rows || index >= rows)
-      return inputError(
-          quoted(spec) + ": " +
-          (spec.batched ? nameSample(i / (tensor.numElements() / tensor.dim(0)))
-                        : placeOf(i, tensor, false, nameSample)) +
-          " holds the index " + Twine(int64_t(index)) +
-          ", but the table that '" + spec.name + "' indexes has " +
-          Twine(*spec.rows) + " rows");
   return Error::success();
 }
 
@@ -163,9 +148,9 @@ Error checkValues(const FieldSpec &spec, const HostTensor &tensor,
                       placeOf(bad, tensor, spec.batched, nameSample) + " is " +
                       (std::isnan(tensor.getDouble(bad)) ? "not a number (NaN)"
                                                          : "infinite"));
-  if (spec.classes)
-    if (Error error = checkLabels(spec, tensor, nameSample))
-      return error;
+  if (spec.limits.all.classes && !isInteger(tensor.dtype()))
+    return inputError(quoted(spec) + " holds " + tensor.typeString() +
+                      ", but labels of classes must be integers");
   if (spec.signs)
     if (Error error = checkSigns(spec, tensor, nameSample))
       return error;
@@ -175,7 +160,7 @@ Error checkValues(const FieldSpec &spec, const HostTensor &tensor,
   if (Error error = tensor.checkConvertible(spec.dtype))
     return withContext(std::move(error),
                        quoted(spec) + " for '" + spec.name + "'");
-  return spec.rows ? checkRows(spec, tensor, nameSample) : Error::success();
+  return checkLimits(spec, tensor, nameSample);
 }
 
 } // namespace ckopt

@@ -72,11 +72,12 @@ Error ImageFolderSource::findFields(ArrayRef<FieldSpec> specs) {
 }
 
 static Error checkClasses(const ImageListing &listing, const FieldSpec &spec) {
-  if (!spec.classes || int64_t(listing.classes.size()) <= *spec.classes)
+  int64_t classes = spec.limits.all.classes;
+  if (!classes || int64_t(listing.classes.size()) <= classes)
     return Error::success();
   return inputError(listing.folder + ": " + Twine(listing.classes.size()) +
-                    " folders of classes, but the model has " +
-                    Twine(*spec.classes) + " classes");
+                    " folders of classes, but the model has " + Twine(classes) +
+                    " classes");
 }
 
 /// One value stands for all channels.

@@ -14,18 +14,11 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 namespace ckopt {
 
-/// The labels that a loss accepts.
-struct LabelRange {
-  int64_t classes = 0;
-  std::optional<int64_t> ignored; ///< a label outside of them that is no error
-};
-
-/// Where samples come from, and what the step takes.
+/// Where samples come from.
 struct DataOptions {
   /// A file or folder of arrays, or a pattern of files
   /// (ckopt/Support/ArrayFile.h); "-": standard input
@@ -47,26 +40,6 @@ struct DataOptions {
   std::vector<SourceField> fields;
   std::string inputs;  ///< "x=images,mask=m": model input = array
   std::string targets; ///< array, or "depth=d,class=c": output = array
-  /// The attached loss where the host evaluates it: "cross_entropy" or "mse";
-  /// "": the evaluation function returns the loss.
-  std::string loss;
-  std::string scores;    ///< the output that it is of; "": the first
-  bool classify = false; ///< its targets are labels: accuracy makes sense
-  std::optional<int64_t> classAxis;
-  int64_t ignoreIndex = -100;
-  /// Ranges of labels, by the name of the tensor that holds them.
-  std::map<std::string, LabelRange> labels;
-  /// Names of targets that are -1 or 1.
-  std::set<std::string> signs;
-  /// Names of targets that are probabilities; true: others are refused, false:
-  /// the first other one is told to `warn`.
-  std::map<std::string, bool> probabilities;
-  std::function<void(const std::string &)> warn;
-  /// The output of the model that each target of an attached loss is for.
-  std::map<std::string, std::string> targetOutputs;
-  /// Number of rows of the tables that inputs index (tokens), by the input's
-  /// name.
-  std::map<std::string, int64_t> tableRows;
   /// What evaluations compute beside the loss, and the accuracy of labels.
   std::vector<Metric> metrics;
   /// Gets what is left out of files, and which classes there are; null: the
@@ -82,8 +55,23 @@ struct DataOptions {
   }
 };
 
+/// The samples of a compiled step: where they come from, and how its losses
+/// read them.
+struct StepData : DataOptions {
+  /// The attached loss where the host evaluates it: "cross_entropy" or "mse";
+  /// "": the evaluation function returns the loss.
+  std::string loss;
+  std::string scores;    ///< the output that it is of; "": the first
+  bool classify = false; ///< its targets are labels: accuracy makes sense
+  std::optional<int64_t> classAxis;
+  /// Gets the first target that should be a probability, and is none.
+  std::function<void(const std::string &)> warn;
+  /// The output of the model that each target of an attached loss is for.
+  std::map<std::string, std::string> targetOutputs;
+};
+
 /// Tells whether an evaluation has an accuracy.
-bool classifies(const DataOptions &options);
+bool classifies(const StepData &data);
 
 /// Opens the files that `options` name.
 llvm::Expected<std::vector<ArrayFile>> openFiles(const DataOptions &options);

@@ -9,6 +9,7 @@
 #ifndef CKOPT_TRAIN_DATA_FIELDS_H
 #define CKOPT_TRAIN_DATA_FIELDS_H
 
+#include "ckopt/Base/IntegerLimits.h"
 #include "ckopt/Support/HostTensor.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <functional>
@@ -28,17 +29,14 @@ struct FieldSpec {
   std::optional<std::vector<int64_t>> shape;
   /// False: one constant for all samples, no batch dimension.
   bool batched = true;
-  /// Values are labels of this many classes.
-  std::optional<int64_t> classes;
-  std::optional<int64_t> ignoreIndex;
+  /// Of integers that are labels or indices, as the manifest has them.
+  TensorLimits limits;
   /// Values are -1 or 1.
   bool signs = false;
   /// Values are from 0 to 1. Others are an error, or the first one is told to
   /// `warn` where that is set.
   bool probabilities = false;
   std::function<void(const std::string &)> warn;
-  /// Values are rows of a table of this many; negative ones count from its end.
-  std::optional<int64_t> rows;
 };
 
 /// Checks the shape of an array, whose first dimension counts samples where the

@@ -30,6 +30,10 @@ inline constexpr llvm::StringLiteral kProbabilitiesAttr = "ckopt.probabilities";
 /// The argument, or operand 0 of the op, holds indices in [-this, this).
 inline constexpr llvm::StringLiteral kRowsAttr = "ckopt.rows";
 
+/// Limits of parts of an argument: a list of {axis, low, high} with `classes`,
+/// `ignore_index` and `rows` of the places [low, high) of a dimension.
+inline constexpr llvm::StringLiteral kPartLimitsAttr = "ckopt.part_limits";
+
 } // namespace ckopt
 
 #endif // CKOPT_DIALECT_CKOPT_UTILS_LABELRANGE_H
