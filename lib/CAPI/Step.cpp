@@ -96,8 +96,8 @@ ckopt_status ckopt_step_get_info(ckopt_step *step, ckopt_step_info *info) {
       value.loss_scale = scale->scale;
       value.skipped = scale->skipped;
     }
-    value.rank = rankNumber();
-    value.ranks = rankCount();
+    value.rank = run.session().ranks().number();
+    value.ranks = run.session().ranks().size();
     return writeSized(value, info);
   });
 }

@@ -56,7 +56,7 @@ llvm::Error Compilation::embedWeights(runtime::Manifest &manifest,
 }
 
 llvm::Error Compilation::checkEmit() const {
-  if (stage != Stage::Planned || hasCode())
+  if (stage != Stage::Planned || stepCode)
     return usageError("emit() follows plan(), once, and needs its success");
   return checkAllPhases(opts.phases);
 }
@@ -68,7 +68,7 @@ llvm::Expected<bool> Compilation::adoptCode(llvm::StringRef packed) {
   if (!code)
     return code.takeError();
   stepCode = std::move(*code);
-  return hasCode();
+  return stepCode != nullptr;
 }
 
 llvm::Error Compilation::emit() {
@@ -93,8 +93,7 @@ llvm::Error Compilation::emit() {
   return llvm::Error::success();
 }
 
-const StepCode &Compilation::code() const {
-  if (!stepCode)
-    llvm::report_fatal_error("Compilation::code() and manifest() need emit()");
-  return *stepCode;
+const runtime::Manifest &Compilation::manifest() const {
+  static const runtime::Manifest none;
+  return stepCode ? stepCode->manifest : none;
 }

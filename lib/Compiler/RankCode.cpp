@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Compiler/Together.h"
+#include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/ToldError.h"
 #include "ckopt/Target/Cpu/Emit.h"
@@ -16,7 +17,6 @@
 #include "llvm/Support/xxhash.h"
 
 using namespace ckopt;
-using runtime::World;
 
 //===----------------------------------------------------------------------===//
 // Bytes of rank 0
@@ -32,22 +32,20 @@ struct Announcement {
 } // namespace
 
 /// Gives rank 0's text to all ranks, in messages of a size that engines take.
-static llvm::Error broadcastText(World &world, Announcement &head,
+static llvm::Error broadcastText(const Ranks &ranks, Announcement &head,
                                  std::string &text) {
   constexpr int64_t kMost = int64_t(256) << 20;
-  std::string error;
   head.bytes = int64_t(text.size());
   head.hash = llvm::xxh3_64bits(llvm::StringRef(text));
-  if (!world.broadcast(&head, sizeof(head), error))
-    return rankError(error);
+  if (llvm::Error error = ranks.broadcast(head))
+    return error;
   text.resize(size_t(head.bytes));
   for (int64_t at = 0; at < head.bytes; at += kMost)
-    if (!world.broadcast(text.data() + at, std::min(kMost, head.bytes - at),
-                         error))
-      return rankError(error);
+    if (llvm::Error error = ranks.broadcastBytes(
+            text.data() + at, std::min(kMost, head.bytes - at)))
+      return error;
   if (llvm::xxh3_64bits(llvm::StringRef(text)) != head.hash)
-    return rankError("what rank 0 compiled came to rank " +
-                     llvm::Twine(world.rank()) + " on " + world.host() +
+    return rankError("what rank 0 compiled came to " + ranks.name() +
                      " as other bytes than it sent");
   return llvm::Error::success();
 }
@@ -83,7 +81,7 @@ private:
 /// Runs `make` on rank 0, and `take` with what it returned on the others.
 /// `messages` is told why rank 0 failed, and the others' errors say it.
 static llvm::Error
-fromMain(World &world, MessageHandler &messages,
+fromMain(const Ranks &ranks, MessageHandler &messages,
          llvm::function_ref<llvm::Expected<std::string>()> make,
          llvm::function_ref<llvm::Error(llvm::StringRef)> take) {
   runtime::KeepAlive alive;
@@ -91,10 +89,10 @@ fromMain(World &world, MessageHandler &messages,
   Announcement head;
   ErrorText why;
   bool isTold = false;
-  if (world.isMain()) {
+  if (ranks.isMain()) {
     ErrorLines told(messages);
     auto own = make();
-    if (!own && failureEndsAll())
+    if (!own && ranks.failureEndsAll())
       return own.takeError();
     if (own) {
       text = std::move(*own);
@@ -106,7 +104,7 @@ fromMain(World &world, MessageHandler &messages,
       text = isTold && !told.lines().empty() ? told.lines() : why.text;
     }
   }
-  llvm::Error sent = broadcastText(world, head, text);
+  llvm::Error sent = broadcastText(ranks, head, text);
   if (why.code != ExitOk) {
     llvm::consumeError(std::move(sent));
     return isTold ? toldError(why.code, why.text)
@@ -116,7 +114,7 @@ fromMain(World &world, MessageHandler &messages,
     return sent;
   if (head.code != ExitOk)
     return makeError(ExitCode(head.code), "rank 0: " + text);
-  return world.isMain() ? llvm::Error::success() : take(text);
+  return ranks.isMain() ? llvm::Error::success() : take(text);
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,8 +122,8 @@ fromMain(World &world, MessageHandler &messages,
 //===----------------------------------------------------------------------===//
 
 llvm::Error ckopt::planOnMain(Compilation &compilation) {
-  World *world = World::current();
-  if (!world || !compilation.given().together)
+  const Ranks &ranks = compilation.given().ranks;
+  if (!ranks.areSeveral())
     return compilation.plan();
   auto plan = [&]() -> llvm::Expected<std::string> {
     if (llvm::Error error = compilation.plan())
@@ -138,18 +136,18 @@ llvm::Error ckopt::planOnMain(Compilation &compilation) {
     return text;
   };
   return fromMain(
-      *world, compilation.options().messages, plan,
+      ranks, compilation.options().messages, plan,
       [&](llvm::StringRef text) { return compilation.adopt(text); });
 }
 
 llvm::Error ckopt::emitOnMain(Compilation &compilation) {
-  World *world = World::current();
-  if (!world || !compilation.given().together)
+  const Ranks &ranks = compilation.given().ranks;
+  if (!ranks.areSeveral())
     return compilation.emit();
   auto emit = [&]() -> llvm::Expected<std::string> {
     if (llvm::Error error = compilation.emit())
       return std::move(error);
-    return compilation.code().pack();
+    return compilation.code()->pack();
   };
   auto take = [&](llvm::StringRef packed) -> llvm::Error {
     auto taken = packed.empty() ? llvm::Expected<bool>(false)
@@ -158,19 +156,17 @@ llvm::Error ckopt::emitOnMain(Compilation &compilation) {
       return taken.takeError();
     return *taken ? llvm::Error::success() : compilation.emit();
   };
-  return fromMain(*world, compilation.options().messages, emit, take);
+  return fromMain(ranks, compilation.options().messages, emit, take);
 }
 
 //===----------------------------------------------------------------------===//
 // Processors
 //===----------------------------------------------------------------------===//
 
-llvm::Error ckopt::agreeOnCpu(CpuOptions &cpu) {
-  World &world = *World::current();
-  MachineCpu own = MachineCpu::own(
-      ("rank " + llvm::Twine(world.rank()) + " on " + world.host()).str());
-  auto texts = gatherTexts(own.name + "\n" + own.architecture + "\n" +
-                           llvm::join(own.features, "\n"));
+llvm::Error ckopt::agreeOnCpu(const Ranks &ranks, CpuOptions &cpu) {
+  MachineCpu own = MachineCpu::own(ranks.name());
+  auto texts = ranks.gatherTexts(own.name + "\n" + own.architecture + "\n" +
+                                 llvm::join(own.features, "\n"));
   if (!texts)
     return texts.takeError();
   std::vector<MachineCpu> all;

@@ -19,7 +19,6 @@
 #include <map>
 
 using namespace ckopt;
-using runtime::World;
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -91,7 +90,7 @@ llvm::Error ckopt::agreeOnFlags(const CompileOptions &options) {
   for (const auto &[name, value] : options.flags)
     if (!isOwnAffair(name, options.step.shards > 1))
       text += name + kNameEnd + value + kTextEnd;
-  auto texts = gatherTexts(text);
+  auto texts = options.ranks.gatherTexts(text);
   if (!texts)
     return texts.takeError();
   GivenFlags first = parseFlags(texts->front());
@@ -162,17 +161,17 @@ struct GivenHashes {
 } // namespace
 
 /// Compares the hashes of all ranks; `own` is this rank's error.
-static llvm::Error compareHashes(GivenHashes hashes, llvm::Error own,
-                                 const char *weights) {
-  World &world = *World::current();
+static llvm::Error compareHashes(const Ranks &ranks, GivenHashes hashes,
+                                 llvm::Error own, const char *weights) {
   hashes.failed = bool(own);
-  std::vector<GivenHashes> all(size_t(world.size()));
-  std::string error;
-  bool met = world.gatherAll(&hashes, sizeof(hashes), all.data(), error);
-  if (own)
+  auto gathered = ranks.gather(hashes);
+  if (own) {
+    llvm::consumeError(gathered.takeError());
     return own;
-  if (!met)
-    return rankError(error);
+  }
+  if (!gathered)
+    return gathered.takeError();
+  const std::vector<GivenHashes> &all = *gathered;
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].failed)
       return rankError("rank " + llvm::Twine(rank) +
@@ -190,21 +189,22 @@ static llvm::Error compareHashes(GivenHashes hashes, llvm::Error own,
 
 llvm::Error ckopt::agreeOnModel(const Compilation &compilation,
                                 llvm::Error own) {
-  if (!World::current() || !compilation.given().together ||
-      (own && failureEndsAll()))
+  const Ranks &ranks = compilation.given().ranks;
+  if (!ranks.areSeveral() || (own && ranks.failureEndsAll()))
     return own;
   GivenHashes hashes;
   if (!own) {
     hashes.model = hashGraph(compilation);
     addHash(hashes.weights, compilation.weights());
   }
-  return compareHashes(hashes, std::move(own), "model's weights");
+  return compareHashes(ranks, hashes, std::move(own), "model's weights");
 }
 
-llvm::Error ckopt::agreeOnWeights(const TensorMap &weights) {
-  if (!World::current())
+llvm::Error ckopt::agreeOnWeights(const Ranks &ranks,
+                                  const TensorMap &weights) {
+  if (!ranks.areSeveral())
     return llvm::Error::success();
   GivenHashes hashes;
   addHash(hashes.weights, weights);
-  return compareHashes(hashes, llvm::Error::success(), "given weights");
+  return compareHashes(ranks, hashes, llvm::Error::success(), "given weights");
 }

@@ -20,8 +20,8 @@ static int64_t numberOf(const char *name) {
   return !text || llvm::StringRef(text).getAsInteger(10, value) ? -1 : value;
 }
 
-llvm::Error ckopt::meetByFile(int64_t ranks, llvm::StringRef file,
-                              double timeout) {
+llvm::Expected<Ranks> ckopt::meetByFile(int64_t ranks, llvm::StringRef file,
+                                        double timeout) {
   if (launchedRanks() > 0)
     return usageError("mpirun started this process, and MPI carries NCCL's id: "
                       "leave out --nccl-id");
@@ -45,5 +45,5 @@ llvm::Error ckopt::meetByFile(int64_t ranks, llvm::StringRef file,
       return makeError(ExitRank, why);
   }
   World::current()->setTimeout(timeout);
-  return llvm::Error::success();
+  return Ranks::met();
 }

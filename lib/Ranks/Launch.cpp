@@ -11,7 +11,6 @@
 #include "ckopt/Ranks/Ranks.h"
 
 #include <cstdlib>
-#include <memory>
 #include <sched.h>
 
 using namespace ckopt;
@@ -46,6 +45,12 @@ std::pair<int64_t, int64_t> ckopt::launchedPlace() {
         return {rank, ranks};
     }
   return {0, 1};
+}
+
+std::pair<int64_t, int64_t> ckopt::placeOfProcess() {
+  Ranks met = Ranks::met();
+  return met.areSeveral() ? std::pair(met.number(), met.size())
+                          : launchedPlace();
 }
 
 int64_t ckopt::ranksOfMachine(int64_t ranks) {
@@ -97,7 +102,7 @@ std::optional<Message> ckopt::describeBinding(int64_t threads) {
                      std::to_string(count)};
 }
 
-llvm::Error ckopt::openWorld(int64_t ranks, double timeout) {
+llvm::Expected<Ranks> ckopt::openWorld(int64_t ranks, double timeout) {
   if (!World::current())
     if (std::string why = World::open(timeout); !why.empty())
       return makeError(ExitRank, why);
@@ -108,50 +113,15 @@ llvm::Error ckopt::openWorld(int64_t ranks, double timeout) {
                                    llvm::Twine(world.size()) + " ranks, not " +
                                    llvm::Twine(ranks));
   world.setTimeout(timeout);
-  return llvm::Error::success();
+  return Ranks::met();
 }
 
-llvm::Expected<bool>
+llvm::Expected<Ranks>
 ckopt::meetOthers(int64_t ranks, llvm::StringRef file, double timeout,
                   llvm::function_ref<std::string(int64_t)> line) {
-  if (!file.empty()) {
-    if (llvm::Error error = meetByFile(ranks, file, timeout))
-      return std::move(error);
-    return true;
-  }
+  if (!file.empty())
+    return meetByFile(ranks, file, timeout);
   if (llvm::Error error = checkLaunch(ranks, line))
     return std::move(error);
-  if (ranks == 1)
-    return false;
-  if (llvm::Error error = openWorld(ranks, timeout))
-    return std::move(error);
-  return true;
-}
-
-static bool endsAll = false;
-
-bool ckopt::failureEndsAll() { return endsAll; }
-
-void ckopt::endAllOnFailure() { endsAll = true; }
-
-static std::unique_ptr<runtime::KeepAlive> preparing;
-
-void ckopt::beginPreparing() {
-  preparing = std::make_unique<runtime::KeepAlive>();
-}
-
-void ckopt::endPreparing() { preparing.reset(); }
-
-int64_t ckopt::rankNumber() {
-  World *world = World::current();
-  return world ? world->rank() : launchedPlace().first;
-}
-
-int64_t ckopt::rankCount() {
-  return World::current() ? numRanks() : launchedPlace().second;
-}
-
-void ckopt::leaveRanks() {
-  if (World *world = World::current())
-    world->close();
+  return ranks == 1 ? Ranks() : openWorld(ranks, timeout);
 }

@@ -7,45 +7,114 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Ranks/Ranks.h"
+
+#include "ckopt/Runtime/KeepAlive.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+
+#include <cassert>
 
 using namespace ckopt;
 using runtime::World;
 
-llvm::Error ckopt::shareMainPath(std::string &path) {
+struct Ranks::Shared {
+  World &world;
+  bool failureEndsAll = false;
+  std::unique_ptr<runtime::KeepAlive> preparing;
+};
+
+Ranks Ranks::met() {
+  // What is known of the others is known to all copies, of whichever call.
+  static std::shared_ptr<Shared> shared;
   World *world = World::current();
-  if (!world)
+  if (world && (!shared || &shared->world != world))
+    shared = std::make_shared<Shared>(Shared{*world, false, nullptr});
+  Ranks ranks;
+  ranks.shared = world ? shared : nullptr;
+  return ranks;
+}
+
+int64_t Ranks::size() const { return shared ? shared->world.size() : 1; }
+
+int64_t Ranks::number() const { return shared ? shared->world.rank() : 0; }
+
+runtime::World &Ranks::world() const {
+  assert(shared && "a process alone has no world");
+  return shared->world;
+}
+
+std::string Ranks::name() const {
+  return "rank " + std::to_string(number()) +
+         (shared ? " on " + shared->world.host() : std::string());
+}
+
+void Ranks::endAllOnFailure() {
+  if (shared)
+    shared->failureEndsAll = true;
+}
+
+bool Ranks::failureEndsAll() const { return shared && shared->failureEndsAll; }
+
+void Ranks::beginPreparing() {
+  if (shared)
+    shared->preparing = std::make_unique<runtime::KeepAlive>();
+}
+
+void Ranks::endPreparing() const {
+  if (shared)
+    shared->preparing.reset();
+}
+
+llvm::Error Ranks::gatherBytes(const void *own, int64_t bytes,
+                               void *all) const {
+  std::string error;
+  if (shared && !shared->world.gatherAll(own, bytes, all, error))
+    return rankError(error);
+  return llvm::Error::success();
+}
+
+llvm::Error Ranks::broadcastBytes(void *data, int64_t bytes) const {
+  std::string error;
+  if (shared && !shared->world.broadcast(data, bytes, error))
+    return rankError(error);
+  return llvm::Error::success();
+}
+
+llvm::Error Ranks::broadcastText(std::string &text) const {
+  int64_t bytes = int64_t(text.size());
+  if (llvm::Error error = broadcast(bytes))
+    return error;
+  text.resize(size_t(bytes));
+  return broadcastBytes(text.data(), bytes);
+}
+
+llvm::Error Ranks::shareMainPath(std::string &path) const {
+  if (!shared)
     return llvm::Error::success();
   std::string given = path;
-  if (world->isMain() && !path.empty()) {
+  if (isMain() && !path.empty()) {
     llvm::SmallString<256> absolute(path);
     if (std::error_code code = llvm::sys::fs::make_absolute(absolute))
       return ioError("'" + path + "': " + code.message());
     given = absolute.str();
   }
-  if (llvm::Error error = broadcastText(*world, given))
+  if (llvm::Error error = broadcastText(given))
     return error;
-  if (!world->isMain())
+  if (!isMain())
     path = given;
   return llvm::Error::success();
 }
 
-llvm::Error ckopt::broadcastText(World &world, std::string &text) {
-  std::string error;
-  int64_t bytes = int64_t(text.size());
-  if (!world.broadcast(&bytes, sizeof(bytes), error))
-    return rankError(error);
-  text.resize(size_t(bytes));
-  if (!world.broadcast(text.data(), bytes, error))
-    return rankError(error);
-  return llvm::Error::success();
+/// The error of a rank that another one's keeps from its work.
+static llvm::Error failedRank(size_t rank) {
+  return rankError("rank " + llvm::Twine(rank) +
+                   " failed; its own message says why");
 }
 
-llvm::Error ckopt::agreeOnError(llvm::Error own) {
+llvm::Error Ranks::agreeOnError(llvm::Error own) const {
   if (own && failureEndsAll())
     return own;
-  auto all = gatherNumbers(own ? 1 : 0);
+  auto all = gather<int64_t>(own ? 1 : 0);
   if (own) {
     llvm::consumeError(all.takeError());
     return own;
@@ -54,56 +123,46 @@ llvm::Error ckopt::agreeOnError(llvm::Error own) {
     return all.takeError();
   for (size_t rank = 0; rank < all->size(); ++rank)
     if ((*all)[rank])
-      return rankError("rank " + std::to_string(rank) +
-                       " failed; its own message says why");
+      return failedRank(rank);
   return llvm::Error::success();
 }
 
-llvm::Expected<std::vector<int64_t>> ckopt::gatherNumbers(int64_t own) {
-  World *world = World::current();
-  if (!world)
-    return std::vector<int64_t>{own};
-  std::vector<int64_t> all(size_t(world->size()));
-  std::string error;
-  if (!world->gatherAll(&own, sizeof(own), all.data(), error))
-    return rankError(error);
-  return std::move(all);
+void Ranks::forgetCollectives() const {
+  if (shared)
+    shared->world.clearRecords();
 }
 
-void ckopt::forgetCollectives() {
-  if (World *world = World::current())
-    world->clearRecords();
-}
-
-double ckopt::collectiveSeconds() {
+double Ranks::collectiveSeconds() const {
   double seconds = 0;
-  if (World *world = World::current())
-    for (const runtime::CollectiveRecord &record : world->records())
+  if (shared)
+    for (const runtime::CollectiveRecord &record : shared->world.records())
       seconds += record.seconds;
   return seconds;
 }
 
-llvm::Error ckopt::withRank(llvm::Error error, int64_t step) {
-  World *world = World::current();
-  if (!error || !world)
+llvm::Error Ranks::withRank(llvm::Error error, int64_t step) const {
+  if (!error || !shared)
     return error;
-  return withContext(std::move(error), "rank " + llvm::Twine(world->rank()) +
-                                           " on " + world->host() + ", step " +
-                                           llvm::Twine(step));
+  return withContext(std::move(error), name() + ", step " + llvm::Twine(step));
 }
 
-/// Returns the texts of all ranks.
+void Ranks::leave() const {
+  if (shared)
+    shared->world.close();
+}
+
 llvm::Expected<std::vector<std::string>>
-ckopt::gatherTexts(const std::string &own) {
-  World &world = *World::current();
-  auto sizes = gatherNumbers(int64_t(own.size()));
+Ranks::gatherTexts(const std::string &own) const {
+  auto sizes = gather(int64_t(own.size()));
   if (!sizes)
     return sizes.takeError();
   int64_t most = *llvm::max_element(*sizes);
-  std::string padded = own, all(size_t(most * world.size()), '\0'), error;
+  std::string padded = own, all(size_t(most * size()), '\0');
   padded.resize(size_t(most));
-  if (!world.gatherAll(padded.data(), most, all.data(), error))
-    return rankError(error);
+  if (!shared)
+    all = padded;
+  if (llvm::Error error = gatherBytes(padded.data(), most, all.data()))
+    return std::move(error);
   std::vector<std::string> texts;
   for (size_t rank = 0; rank < sizes->size(); ++rank)
     texts.push_back(all.substr(rank * size_t(most), size_t((*sizes)[rank])));
@@ -141,9 +200,8 @@ static const char *describe(Call call) {
   return "does something else";
 }
 
-llvm::Error ckopt::meetRanks(const Meeting &meeting, llvm::Error own) {
-  World *world = World::current();
-  if (!world)
+llvm::Error Ranks::meet(const Meeting &meeting, llvm::Error own) const {
+  if (!shared)
     return own;
   // Of a size that nothing else has which ranks compare: one that is elsewhere
   // is noticed by it.
@@ -155,13 +213,14 @@ llvm::Error ckopt::meetRanks(const Meeting &meeting, llvm::Error own) {
     int64_t unused = 0;
   };
   Numbers mine = {meeting.call, meeting.step, meeting.same, bool(own)};
-  std::vector<Numbers> all(size_t(world->size()));
-  std::string error;
-  bool met = world->gatherAll(&mine, sizeof(mine), all.data(), error);
-  if (own)
+  auto gathered = gather(mine);
+  if (own) {
+    llvm::consumeError(gathered.takeError());
     return own;
-  if (!met)
-    return rankError(error);
+  }
+  if (!gathered)
+    return gathered.takeError();
+  const std::vector<Numbers> &all = *gathered;
   auto rankNamed = [](size_t rank) { return "rank " + std::to_string(rank); };
   auto isBatch = [](Call call) {
     return call == Call::Batch || call == Call::End;
@@ -171,7 +230,7 @@ llvm::Error ckopt::meetRanks(const Meeting &meeting, llvm::Error own) {
   };
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].failed)
-      return rankError(rankNamed(rank) + " failed; its own message says why");
+      return failedRank(rank);
   for (size_t rank = 1; rank < all.size(); ++rank) {
     std::string does = rankNamed(rank) + " " + describe(all[rank].call);
     if (all[rank].call != all[0].call)

@@ -15,7 +15,6 @@
 #include <mutex>
 
 using namespace ckopt;
-using runtime::World;
 
 llvm::Error ckopt::parseParallel(llvm::StringRef text, StepOptions &options) {
   auto bad = [&]() {
@@ -68,28 +67,28 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
            (ranks == count ? std::string()
                            : ", with the setting --parallel=dp:" + number);
   };
-  bool first = !World::current();
-  auto several = meetOthers(ranks, settings.ncclId, settings.rankTimeout, line);
-  if (!several || !*several)
-    return several.takeError();
+  bool first = !Ranks::met().areSeveral();
+  auto met = meetOthers(ranks, settings.ncclId, settings.rankTimeout, line);
+  if (!met || !met->areSeveral())
+    return met.takeError();
   static std::once_flag registered;
-  std::call_once(registered, [] { std::atexit(leaveRanks); });
-  settings.compile.together = true;
+  std::call_once(registered, [] { std::atexit([] { Ranks::met().leave(); }); });
+  settings.compile.ranks = *met;
   if (llvm::Error error =
-          meetRanks({Call::Compile, 0, ""}, llvm::Error::success()))
+          met->meet({Call::Compile, 0, ""}, llvm::Error::success()))
     return error;
   if (llvm::Error error = agreeOnFlags(settings.compile))
     return error;
-  if (llvm::Error error = agreeOnCpu(settings.compile.target))
+  if (llvm::Error error = agreeOnCpu(*met, settings.compile.target))
     return error;
-  if (!isMainRank()) {
+  if (!met->isMain()) {
     leaveFilesToMain(settings.train);
     settings.compile.phases.verbose = false;
     settings.compile.phases.dumpDirectory.clear();
   }
   if (!first)
     return llvm::Error::success();
-  if (isMainRank())
+  if (met->isMain())
     if (auto message = describeBinding(settings.compile.step.threads);
         message && settings.compile.messages)
       settings.compile.messages(*message);

@@ -33,10 +33,10 @@ llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
     return specs.takeError();
   Feeder result(session, source);
   const int64_t share = ckopt::batchSize(session.manifest());
-  result.ranks = rows == Rows::All ? 1 : numRanks();
+  result.ranks = rows == Rows::All ? 1 : session.ranks().size();
   result.batch = share * result.ranks;
   if (rows == Rows::Own && result.ranks > 1 && source.readsRows())
-    result.own = RowRange{runtime::World::current()->rank() * share, share};
+    result.own = RowRange{session.ranks().number() * share, share};
   for (const SourceField &field : source.fields()) {
     auto spec = llvm::find_if(
         *specs, [&](const FieldSpec &is) { return is.name == field.name; });
@@ -126,12 +126,12 @@ llvm::Expected<int64_t> Feeder::load(DataPosition at) {
 }
 
 /// Returns the rows of a batch that belong to this rank.
-static HostTensor shareOf(const HostTensor &value, int64_t ranks) {
+static HostTensor shareOf(const HostTensor &value, const Ranks &ranks) {
   std::vector<int64_t> shape(value.shape().begin(), value.shape().end());
-  shape.front() /= ranks;
+  shape.front() /= ranks.size();
   HostTensor share(value.dtype(), std::move(shape));
   size_t bytes = size_t(share.sizeInBytes());
-  size_t rank = size_t(runtime::World::current()->rank());
+  auto rank = size_t(ranks.number());
   std::memcpy(share.mutableRawData(),
               static_cast<const char *>(value.rawData()) + rank * bytes, bytes);
   return share;
@@ -149,8 +149,9 @@ static uint64_t hashOf(llvm::ArrayRef<HostTensor> values) {
 
 /// Other samples behind one name would train on a mixture that no run could
 /// repeat.
-static llvm::Error checkSameBatch(llvm::ArrayRef<HostTensor> values) {
-  auto all = gatherNumbers(int64_t(hashOf(values)));
+static llvm::Error checkSameBatch(const Ranks &ranks,
+                                  llvm::ArrayRef<HostTensor> values) {
+  auto all = ranks.gather(hashOf(values));
   if (!all)
     return all.takeError();
   for (size_t rank = 1; rank < all->size(); ++rank)
@@ -161,7 +162,7 @@ static llvm::Error checkSameBatch(llvm::ArrayRef<HostTensor> values) {
 }
 
 llvm::Expected<bool> Feeder::agree(llvm::Expected<bool> found) {
-  if (ranks == 1 || own || (!found && failureEndsAll()))
+  if (ranks == 1 || own || (!found && session->ranks().failureEndsAll()))
     return found;
   Meeting meeting = {Call::Batch, 0, "read other samples than rank 0"};
   bool given = found && *found;
@@ -169,7 +170,7 @@ llvm::Expected<bool> Feeder::agree(llvm::Expected<bool> found) {
     meeting.same = hashOf(values);
   else if (found)
     meeting.call = Call::End;
-  if (llvm::Error error = meetRanks(meeting, found.takeError()))
+  if (llvm::Error error = session->ranks().meet(meeting, found.takeError()))
     return std::move(error);
   compared = given;
   return given;
@@ -177,13 +178,13 @@ llvm::Expected<bool> Feeder::agree(llvm::Expected<bool> found) {
 
 llvm::Error Feeder::write() {
   if (ranks > 1 && !own && !compared)
-    if (llvm::Error error = checkSameBatch(values))
+    if (llvm::Error error = checkSameBatch(session->ranks(), values))
       return error;
   for (size_t field = 0; field < specs.size(); ++field) {
     bool whole = ranks == 1 || own || !specs[field].batched;
     if (llvm::Error error = session->write(
             tensors[field],
-            whole ? values[field] : shareOf(values[field], ranks)))
+            whole ? values[field] : shareOf(values[field], session->ranks())))
       return error;
   }
   return llvm::Error::success();
@@ -207,7 +208,7 @@ llvm::Error Feeder::compareFirst(uint64_t seed, DataPosition at) {
     error = source->next(1, buffers).takeError();
   if (error)
     return error;
-  return checkSameBatch(first);
+  return checkSameBatch(session->ranks(), first);
 }
 
 llvm::Expected<int64_t> ckopt::feed(Session &session, BatchSource &source,

@@ -10,6 +10,7 @@
 #include "ckopt/Train/TrainRanks.h"
 
 #include "ckopt/Compiler/Together.h"
+#include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -20,7 +21,6 @@
 
 using namespace ckopt;
 using runtime::TensorRole;
-using runtime::World;
 
 static uint64_t hashOf(llvm::StringRef bytes) {
   return llvm::xxh3_64bits(bytes);
@@ -93,8 +93,8 @@ static uint64_t hashOptions(const Compilation &compilation,
 static llvm::Error compareRanks(const Compilation &compilation,
                                 const Session &session, const std::string &data,
                                 const TrainOptions &train) {
-  World *world = World::current();
-  if (!world)
+  const Ranks &ranks = session.ranks();
+  if (!ranks.areSeveral())
     return llvm::Error::success();
   auto state = hashStart(compilation, session);
   if (!state)
@@ -104,10 +104,10 @@ static llvm::Error compareRanks(const Compilation &compilation,
   using Hashes = std::array<uint64_t, kinds.size()>;
   Hashes own = {hashOf(data), hashOptions(compilation, session, train),
                 hashStep(compilation), *state};
-  std::vector<Hashes> all(size_t(world->size()));
-  std::string error;
-  if (!world->gatherAll(own.data(), sizeof(Hashes), all.data(), error))
-    return rankError(error);
+  auto gathered = ranks.gather(own);
+  if (!gathered)
+    return gathered.takeError();
+  const std::vector<Hashes> &all = *gathered;
   for (size_t rank = 1; rank < all.size(); ++rank)
     for (size_t kind = 0; kind < kinds.size(); ++kind)
       if (all[rank][kind] != all[0][kind])
@@ -143,16 +143,16 @@ llvm::Expected<uint64_t> ckopt::hashCommonState(const Session &session) {
 }
 
 llvm::Error ckopt::checkSameState(const Session &session) {
-  World *world = World::current();
-  if (!world)
+  const Ranks &ranks = session.ranks();
+  if (!ranks.areSeveral())
     return llvm::Error::success();
   auto own = hashState(session);
   if (!own)
     return own.takeError();
-  std::vector<StateHashes> all(size_t(world->size()));
-  std::string error;
-  if (!world->gatherAll(&*own, sizeof(StateHashes), all.data(), error))
-    return rankError(error);
+  auto gathered = ranks.gather(*own);
+  if (!gathered)
+    return gathered.takeError();
+  const std::vector<StateHashes> &all = *gathered;
   for (size_t rank = 1; rank < all.size(); ++rank) {
     size_t twin = rank % size_t(own->numShards);
     if (all[rank].common != all[0].common ||
@@ -173,36 +173,34 @@ void ckopt::leaveFilesToMain(TrainOptions &train) {
     path->clear();
 }
 
-llvm::Error ckopt::gatherTraffic(Communication &traffic) {
-  World *world = World::current();
-  if (!world)
+llvm::Error ckopt::gatherTraffic(const Ranks &ranks, Communication &traffic) {
+  if (!ranks.areSeveral())
     return llvm::Error::success();
   int64_t messages = 0, bytes = 0;
-  for (const runtime::CollectiveRecord &record : world->records()) {
+  for (const runtime::CollectiveRecord &record : ranks.world().records()) {
     traffic.collectives.push_back({record.kind, record.bytes, record.seconds});
     messages += record.messages;
     bytes += record.sentBytes;
   }
-  if (llvm::Error error = gatherNumbers(messages).moveInto(traffic.messages))
+  if (llvm::Error error = ranks.gather(messages).moveInto(traffic.messages))
     return error;
-  return gatherNumbers(bytes).moveInto(traffic.sentBytes);
+  return ranks.gather(bytes).moveInto(traffic.sentBytes);
 }
 
 llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
                                                  BatchSource &source,
                                                  const StepData &data) {
-  World *world = World::current();
+  const Ranks &ranks = session.ranks();
   // Ranks that share weights compute the same numbers together.
   if (session.isSharded())
     return evaluate(session, source, data);
   runtime::KeepAlive alive;
   Evaluation result;
   int64_t code = ExitOk;
-  std::string error;
   llvm::Error failed = llvm::Error::success();
-  if (!world || world->isMain()) {
+  if (ranks.isMain()) {
     auto own = evaluate(session, source, data);
-    if (!world || (!own && failureEndsAll()))
+    if (!ranks.areSeveral() || (!own && ranks.failureEndsAll()))
       return own;
     if (own)
       result = *own;
@@ -210,14 +208,13 @@ llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
       failed = own.takeError();
     code = failed ? ExitRank : ExitOk;
   }
-  static_assert(std::is_trivially_copyable_v<Evaluation>);
-  if (!world->broadcast(&code, sizeof(code), error))
-    return llvm::joinErrors(std::move(failed), rankError(error));
+  if (llvm::Error error = ranks.broadcast(code))
+    return llvm::joinErrors(std::move(failed), std::move(error));
   if (failed)
     return std::move(failed);
   if (code != ExitOk)
     return rankError("rank 0 could not evaluate; its own message says why");
-  if (!world->broadcast(&result, sizeof(result), error))
-    return rankError(error);
+  if (llvm::Error error = ranks.broadcast(result))
+    return std::move(error);
   return result;
 }

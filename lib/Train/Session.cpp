@@ -29,6 +29,7 @@ Session::create(ckrt_program *program, const SessionOptions &options,
                 std::shared_ptr<void> keeper) {
   std::unique_ptr<Session> result(new Session);
   result->keeper = std::move(keeper);
+  result->others = options.ranks;
   ckrt_session_options raw = {};
   raw.size = sizeof(raw);
   raw.pattern_fill = options.measurePeak;
@@ -78,9 +79,9 @@ llvm::Error Session::checkIndex(int64_t index) const {
 }
 
 const runtime::TensorInfo &Session::info_of(int64_t index) const {
-  if (llvm::Error error = checkIndex(index))
-    llvm::report_fatal_error(std::move(error));
-  return info->tensors[size_t(index)];
+  static const runtime::TensorInfo none;
+  return size_t(index) < info->tensors.size() ? info->tensors[size_t(index)]
+                                              : none;
 }
 
 bool Session::isSharded() const {
@@ -102,7 +103,7 @@ llvm::Error Session::write(int64_t index, const HostTensor &value) {
   const runtime::TensorInfo &tensor = info_of(index);
   if (tensor.shards > 1 &&
       value.shape() == llvm::ArrayRef<int64_t>(tensor.wholeShape))
-    return write(index, shardOf(tensor, value, rankNumber()));
+    return write(index, shardOf(tensor, value, others.number()));
   // Scalars may be given as [1]; all other shapes must agree.
   bool same = value.shape() == llvm::ArrayRef<int64_t>(tensor.shape);
   int64_t count = ckrt_tensor_elements(session, index);
@@ -151,15 +152,14 @@ llvm::Expected<HostTensor> Session::readPart(int64_t index, int64_t first,
 llvm::Expected<HostTensor> Session::readWhole(int64_t index) const {
   auto own = read(index);
   const runtime::TensorInfo &tensor = info_of(index);
-  runtime::World *world = runtime::World::current();
   if (!own || tensor.shards == 1)
     return own;
-  if (!world)
+  if (!others.areSeveral())
     return usageError("'" + tensor.name + "' is shared by ranks, and this " +
                       "process runs alone");
   HostTensor whole(tensor.dtype, tensor.wholeShape);
   Shards shards = tensor.sharing();
-  int64_t size = runtime::dtypeSize(tensor.dtype), rank = world->rank();
+  int64_t size = runtime::dtypeSize(tensor.dtype), rank = others.number();
   int64_t mine = shards.shardOf(rank), first = rank - mine;
   auto *bytes = static_cast<char *>(whole.mutableRawData());
   std::memcpy(bytes + shards.begin(mine) * size, own->rawData(),
@@ -175,7 +175,7 @@ llvm::Expected<HostTensor> Session::readWhole(int64_t index) const {
                     shards.count(shard) * size, peer});
   }
   std::string error;
-  if (!world->transfer(list, error))
+  if (!others.world().transfer(list, error))
     return makeError(ExitRank, error);
   return whole;
 }
@@ -254,11 +254,10 @@ llvm::Error Session::restore(const StoredTensors &values,
   llvm::StringMap<size_t> numbers;
   for (const TensorSpec &spec : values.specs())
     numbers.try_emplace(spec.name, numbers.size());
-  runtime::World *world = runtime::World::current();
   for (int64_t index : stateTensors()) {
     const runtime::TensorInfo &tensor = info_of(index);
     Shards shards = tensor.sharing();
-    int64_t own = shards.shardOf(world ? world->rank() : 0);
+    int64_t own = shards.shardOf(others.number());
     auto part = values.read(numbers.lookup(tensor.name), shards.begin(own),
                             shards.count(own));
     if (!part)

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Updates.h"
 #include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Train/RunChecks.h"
 #include "llvm/ADT/STLExtras.h"
@@ -22,7 +23,6 @@
 
 using namespace ckopt;
 using runtime::TensorInfo;
-using runtime::World;
 
 namespace {
 /// A part of a tensor of the session.
@@ -104,11 +104,10 @@ static std::vector<OwnPart> findParts(const Session &session, int64_t rank,
   return parts;
 }
 
-static llvm::Expected<ShardFile> writeOwnShare(llvm::StringRef path,
-                                               int64_t save,
-                                               const Session &session,
-                                               int64_t step, World &world) {
-  std::vector<OwnPart> own = findParts(session, world.rank(), world.size());
+static llvm::Expected<ShardFile>
+writeOwnShare(llvm::StringRef path, int64_t save, const Session &session,
+              int64_t step, const Ranks &ranks) {
+  std::vector<OwnPart> own = findParts(session, ranks.number(), ranks.size());
   std::vector<ShardPart> parts;
   llvm::StringMap<const OwnPart *> byName;
   for (const OwnPart &one : own) {
@@ -125,28 +124,27 @@ static llvm::Expected<ShardFile> writeOwnShare(llvm::StringRef path,
                         one.first * runtime::dtypeSize(part.dtype);
     return HostTensor::view(part.dtype, {part.count}, first, bytes);
   };
-  return writeShare(path, save, world.rank(), world.size(), std::move(parts),
+  return writeShare(path, save, ranks.number(), ranks.size(), std::move(parts),
                     read);
 }
 
 /// What rank 0 must know of a share; its name follows from the rank.
 static llvm::Expected<std::vector<ShardFile>>
-gatherShares(World &world, int64_t save, const ShardFile &own) {
-  auto bytes = gatherNumbers(int64_t(own.bytes));
-  auto hashes = gatherNumbers(int64_t(own.headerHash));
+gatherShares(const Ranks &ranks, int64_t save, const ShardFile &own) {
+  auto bytes = ranks.gather<uint64_t>(own.bytes);
+  auto hashes = ranks.gather<uint64_t>(own.headerHash);
   if (!bytes || !hashes)
     return llvm::joinErrors(bytes.takeError(), hashes.takeError());
   std::vector<ShardFile> shares;
-  for (int64_t rank = 0; rank < world.size(); ++rank)
-    shares.push_back({shardName(save, rank, world.size()),
-                      uint64_t((*bytes)[size_t(rank)]),
-                      uint64_t((*hashes)[size_t(rank)])});
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    shares.push_back({shardName(save, rank, ranks.size()),
+                      (*bytes)[size_t(rank)], (*hashes)[size_t(rank)]});
   return std::move(shares);
 }
 
 llvm::Error ckopt::saveByRanks(llvm::StringRef path, const Session &session,
                                const TrainingState &state) {
-  World &world = *World::current();
+  const Ranks &ranks = session.ranks();
   runtime::KeepAlive alive;
   auto kept = [&](llvm::Error error) {
     bool exists = error && llvm::sys::fs::exists(path);
@@ -156,21 +154,20 @@ llvm::Error ckopt::saveByRanks(llvm::StringRef path, const Session &session,
   };
   int64_t save = 0;
   llvm::Error own = checkState(session, state.step);
-  if (!own && world.isMain())
+  if (!own && ranks.isMain())
     own = beginSave(path).moveInto(save);
-  if (llvm::Error error = agreeOnError(kept(std::move(own))))
+  if (llvm::Error error = ranks.agreeOnError(kept(std::move(own))))
     return error;
-  std::string error;
-  if (!world.broadcast(&save, sizeof(save), error))
-    return makeError(ExitRank, error);
+  if (llvm::Error error = ranks.broadcast(save))
+    return error;
   ShardFile share;
-  own = writeOwnShare(path, save, session, state.step, world).moveInto(share);
-  if (llvm::Error error = agreeOnError(kept(std::move(own))))
+  own = writeOwnShare(path, save, session, state.step, ranks).moveInto(share);
+  if (llvm::Error error = ranks.agreeOnError(kept(std::move(own))))
     return error;
-  auto shares = gatherShares(world, save, share);
+  auto shares = gatherShares(ranks, save, share);
   if (!shares)
     return shares.takeError();
-  own = world.isMain() ? finishSave(path, state, *shares)
+  own = ranks.isMain() ? finishSave(path, state, *shares)
                        : llvm::Error::success();
-  return agreeOnError(kept(std::move(own)));
+  return ranks.agreeOnError(kept(std::move(own)));
 }

@@ -10,6 +10,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
@@ -100,13 +101,20 @@ llvm::Error ckopt::plan(Compilation &compilation, const DataOptions &data) {
 // Loading
 //===----------------------------------------------------------------------===//
 
+/// Refuses a compilation that has made no code.
+static llvm::Error checkCode(const Compilation &compilation) {
+  if (compilation.code())
+    return llvm::Error::success();
+  return usageError("the step has no code: compile() makes one, or "
+                    "Compilation::emit()");
+}
+
 /// Refuses what the code was not made for. Steps of devices run kernel by
 /// kernel where a check is asked for; others need calls in their code.
 static llvm::Error checkSession(const Compilation &compilation,
                                 const SessionOptions &options) {
-  if (!compilation.hasCode())
-    return usageError("a step is loaded from code: call Compilation::emit() "
-                      "first");
+  if (llvm::Error error = checkCode(compilation))
+    return error;
   bool checks = options.checkFinite || options.verifyRemat;
   if (checks && !compilation.given().instrument &&
       compilation.manifest().target == runtime::Target::Cpu)
@@ -121,10 +129,12 @@ llvm::Expected<std::unique_ptr<Session>>
 ckopt::open(const Compilation &compilation, const SessionOptions &options) {
   if (llvm::Error error = checkSession(compilation, options))
     return std::move(error);
-  auto loaded = compilation.code().load();
+  auto loaded = compilation.code()->load();
   if (!loaded)
     return loaded.takeError();
-  return Session::create(loaded->program, options, std::move(loaded->keeper));
+  SessionOptions own = options;
+  own.ranks = compilation.given().ranks;
+  return Session::create(loaded->program, own, std::move(loaded->keeper));
 }
 
 /// Names of the tensors that a file of weights can be about: those of the step,
@@ -243,43 +253,32 @@ llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
                                             DataOptions data) {
   if (llvm::Error error = checkAllPhases(options.phases))
     return std::move(error);
-  CompiledStep step;
   runtime::KeepAlive alive; // the others may be faster
-  step.compiled = std::make_unique<Compilation>(std::move(options));
+  auto compiled = std::make_shared<Compilation>(std::move(options));
   if (!data.messages)
-    data.messages = step.compiled->options().messages;
-  if (llvm::Error error = plan(*step.compiled, data))
+    data.messages = compiled->options().messages;
+  if (llvm::Error error = plan(*compiled, data))
     return std::move(error);
-  step.stepData = describeData(*step.compiled, std::move(data));
-  if (llvm::Error error = emitOnMain(*step.compiled))
+  if (llvm::Error error = emitOnMain(*compiled))
     return std::move(error);
-  return std::move(step);
+  CompiledStep step;
+  step.stepData = describeData(*compiled, std::move(data));
+  step.compiled = std::move(compiled);
+  return step;
 }
 
-llvm::Error CompiledStep::check() const {
-  if (compiled)
-    return llvm::Error::success();
-  return usageError("the step is empty: compile() makes one, and it has one "
-                    "owner");
-}
-
-const Compilation &CompiledStep::compilation() const {
-  if (llvm::Error error = check())
-    llvm::report_fatal_error(std::move(error));
-  return *compiled;
-}
+CompiledStep::CompiledStep()
+    : compiled(std::make_shared<Compilation>(CompileOptions())) {}
 
 llvm::Expected<std::unique_ptr<Session>>
 CompiledStep::load(const LoadOptions &options) const {
-  if (llvm::Error error = check())
-    return std::move(error);
   return ckopt::load(*compiled, options);
 }
 
 llvm::Expected<TrainResult> CompiledStep::train(Session &session,
                                                 BatchSource &source,
                                                 TrainOptions options) const {
-  if (llvm::Error error = check())
+  if (llvm::Error error = checkCode(*compiled))
     return std::move(error);
   return ckopt::train(*compiled, session, stepData, source, std::move(options));
 }
@@ -306,13 +305,13 @@ llvm::Error ckopt::writeWeights(const Compilation &compilation,
 
 llvm::Error CompiledStep::writeWeights(const Session &session,
                                        const std::string &path) const {
-  if (llvm::Error error = check())
+  if (llvm::Error error = checkCode(*compiled))
     return error;
   return ckopt::writeWeights(*compiled, session, path);
 }
 
 llvm::Error CompiledStep::write(const std::string &path) const {
-  if (llvm::Error error = check())
+  if (llvm::Error error = checkCode(*compiled))
     return error;
-  return compiled->code().write(path);
+  return compiled->code()->write(path);
 }

@@ -47,7 +47,7 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
     return std::move(error);
   impl->isSet = false;
   impl->given = 0;
-  if (!isMainRank())
+  if (!impl->session->ranks().isMain())
     leaveFilesToMain(options);
   auto result = train(impl->compiled.compilation(), *impl->session, data,
                       source, std::move(options));

@@ -57,10 +57,10 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
     return described.takeError();
   fields = std::move(*described);
   const StepOptions &step = compiled.compilation().given().step;
-  if (step.ranks != numRanks())
+  if (step.ranks != session->ranks().size())
     return usageError("the step is one of " + llvm::Twine(step.ranks) +
-                      " ranks, and there are " + llvm::Twine(numRanks()) +
-                      " (joinRanks)");
+                      " ranks, and there are " +
+                      llvm::Twine(session->ranks().size()) + " (joinRanks)");
   batch = batchSize(session->manifest()) * step.ranks;
   if (llvm::Error error = skips.begin(*session))
     return error;
@@ -77,8 +77,6 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
 llvm::Expected<std::unique_ptr<StepRun>>
 StepRun::create(CompiledStep step, const TrainOptions &train,
                 const LoadOptions &load) {
-  if (llvm::Error error = step.check())
-    return std::move(error);
   auto impl = std::make_unique<Impl>(std::move(step), train);
   if (llvm::Error error = impl->open(load))
     return std::move(error);
@@ -142,7 +140,8 @@ StepRun::Impl::readBatch(const TensorMap &arrays) const {
 
 llvm::Error StepRun::Impl::meet(Meeting meeting, llvm::Error own) const {
   meeting.step = number;
-  return withRank(meetRanks(meeting, std::move(own)), updates + 1);
+  return session->ranks().withRank(
+      session->ranks().meet(meeting, std::move(own)), updates + 1);
 }
 
 llvm::Error StepRun::Impl::meetSharing(const Meeting &meeting,
@@ -167,7 +166,7 @@ static llvm::Expected<Feeder> fill(Session &session, DatasetSource &source,
 /// What is wrong with one rank's arrays is an error on all.
 llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays, Call call) {
   auto samples = readBatch(arrays);
-  if (samples && numRanks() == 1) {
+  if (samples && !session->ranks().areSeveral()) {
     auto written = feedWhole(*session, arrays, fields);
     if (!written || *written)
       return written.takeError();
@@ -182,7 +181,7 @@ llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays, Call call) {
   Meeting start = {call, 0,
                    "was given other weights than rank 0, or only one of them "
                    "was: all ranks set and resume the same"};
-  if (isSet && !own && numRanks() > 1) {
+  if (isSet && !own && session->ranks().areSeveral()) {
     own = hashCommonState(*session).moveInto(start.same);
     start.same ^= given;
   }
@@ -190,7 +189,7 @@ llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays, Call call) {
     return error;
   isSet = false;
   given = 0;
-  return withRank(feeder->write(), updates + 1);
+  return session->ranks().withRank(feeder->write(), updates + 1);
 }
 
 /// Runs the batch in the session as the next part of the update after
@@ -200,7 +199,7 @@ llvm::Expected<double> StepRun::Impl::runNext() {
       runBatch(*session, {train.schedule, train.seed, train.accumulate},
                updates + 1, train.accumulate - 1 - pending);
   if (!outcome)
-    return withRank(outcome.takeError(), updates + 1);
+    return session->ranks().withRank(outcome.takeError(), updates + 1);
   return outcome->loss;
 }
 

@@ -22,7 +22,7 @@ struct StepRun::Impl {
   /// Whether ranks share weights: then they also make calls together that only
   /// look.
   bool isSharded() const { return session->isSharded(); }
-  /// meetRanks() for calls that all ranks make in any case.
+  /// Ranks::meet() for calls that all ranks make in any case.
   llvm::Error meet(Meeting meeting, llvm::Error own) const;
   /// The same for calls that ranks with shards alone make together.
   llvm::Error meetSharing(const Meeting &meeting, llvm::Error own) const;

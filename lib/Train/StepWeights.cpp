@@ -118,20 +118,22 @@ llvm::Error StepRun::setWeights(const TensorMap &weights) {
 
 llvm::Error StepRun::writeWeights(const std::string &path,
                                   bool averaged) const {
-  if (!isMainRank() && !impl->isSharded())
+  const Ranks &ranks = impl->session->ranks();
+  if (!ranks.isMain() && !impl->isSharded())
     return llvm::Error::success();
   if (llvm::Error error = impl->meetSharing(
           {Call::Save, averaged, kOtherWeights}, impl->checkAveraged(averaged)))
     return error;
   llvm::Error own = checkState(*impl->session, impl->updates);
   if (impl->isSharded())
-    own = agreeOnError(std::move(own));
+    own = ranks.agreeOnError(std::move(own));
   if (own)
     return own;
   llvm::Error error = ckopt::writeWeights(
       impl->compiled.compilation(), *impl->session, path,
       averaged && impl->updates > 0, weightsMetadata(impl->classes));
-  return impl->isSharded() ? agreeOnError(std::move(error)) : std::move(error);
+  return impl->isSharded() ? ranks.agreeOnError(std::move(error))
+                           : std::move(error);
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,7 +159,7 @@ llvm::Error StepRun::writeCheckpoint(const std::string &path) const {
   if (llvm::Error error = impl->meet({Call::Checkpoint}, std::move(own)))
     return error;
   std::string shared = path;
-  if (llvm::Error error = shareMainPath(shared))
+  if (llvm::Error error = impl->session->ranks().shareMainPath(shared))
     return error;
   return saveRun(shared, *impl->session,
                  {impl->updates, {}, impl->train.seed, impl->identity(), {}});

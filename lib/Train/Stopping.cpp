@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/Stopping.h"
 
-#include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Support/Error.h"
 
 #include <array>
@@ -13,7 +12,6 @@
 #include <csignal>
 
 using namespace ckopt;
-using runtime::World;
 
 static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1};
 static std::atomic<int> caughtSignal = 0;
@@ -54,8 +52,7 @@ const char *ckopt::signalName(int number) {
 llvm::Expected<int> StopCheck::afterStep() {
   if (!asked)
     return 0;
-  World *world = World::current();
-  if (!world)
+  if (!ranks.areSeveral())
     return asked();
   if (++steps < interval)
     return 0;
@@ -66,14 +63,13 @@ llvm::Expected<int> StopCheck::afterStep() {
   double seconds = secondsSince(last);
   double next = double(interval) * 0.2 / std::max(seconds, 1e-6);
   Numbers own = {asked(), int64_t(std::clamp(next, 1.0, 1000.0))};
-  std::vector<Numbers> all(size_t(world->size()));
-  std::string error;
-  if (!world->gatherAll(&own, sizeof(own), all.data(), error))
-    return makeError(ExitRank, error);
-  interval = all[0].interval;
+  auto all = ranks.gather(own);
+  if (!all)
+    return all.takeError();
+  interval = all->front().interval;
   steps = 0;
   last = ProgressClock::now();
-  for (const Numbers &one : all)
+  for (const Numbers &one : *all)
     if (one.asked)
       return int(one.asked);
   return 0;

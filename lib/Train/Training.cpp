@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "TrainLog.h"
 #include "Updates.h"
+#include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Train/Feeding.h"
 #include "ckopt/Train/Progress.h"
@@ -27,7 +28,7 @@ public:
       : session(session), source(source), dataOptions(dataOptions),
         options(options), validation(session, dataOptions, options),
         checkpoint(options.checkpoint), best(options.keepBest),
-        stop(options.stopAsked) {}
+        stop(options.stopAsked, session.ranks()) {}
 
   llvm::Expected<TrainResult> run();
 
@@ -107,7 +108,7 @@ llvm::Error Trainer::planUnknown() {
 /// Whole updates that the epochs have; a schedule ends with the last of them,
 /// so that a run which stops earlier can go on as if it never had.
 llvm::Error Trainer::planUpdates() {
-  int64_t batch = batchSize(session.manifest()) * numRanks();
+  int64_t batch = batchSize(session.manifest()) * session.ranks().size();
   schedule = options.schedule;
   identity = options.identity;
   if (auto samples = source.numSamples()) {
@@ -173,7 +174,8 @@ TrainingState Trainer::state(DataPosition position) const {
 llvm::Error Trainer::save(DataPosition position) {
   if (checkpoint.empty())
     return llvm::Error::success();
-  return withRank(saveRun(checkpoint, session, state(position)), stepNumber);
+  return session.ranks().withRank(saveRun(checkpoint, session, state(position)),
+                                  stepNumber);
 }
 
 /// Writes --keep-best where the evaluation after this step was the best.
@@ -181,8 +183,9 @@ llvm::Error Trainer::keepBest(DataPosition position) {
   if (best.empty() || !validation.isBest(stepNumber))
     return llvm::Error::success();
   if (llvm::StringRef(best).ends_with(".safetensors"))
-    return withRank(saveRun(best, session, state(position)), stepNumber);
-  if (!isMainRank() && !session.isSharded())
+    return session.ranks().withRank(saveRun(best, session, state(position)),
+                                    stepNumber);
+  if (!session.ranks().isMain() && !session.isSharded())
     return llvm::Error::success();
   if (!options.writeWeights)
     return usageError("the best weights go to a .safetensors file; how others "
@@ -196,7 +199,7 @@ llvm::Error Trainer::keepBest(DataPosition position) {
 llvm::Error Trainer::runStep(BatchStream &batches) {
   ++stepNumber;
   double time = 0, loss = 0;
-  forgetCollectives();
+  session.ranks().forgetCollectives();
   for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
     if (llvm::Error error = batches.feed())
       return error;
@@ -209,7 +212,7 @@ llvm::Error Trainer::runStep(BatchStream &batches) {
     loss += outcome->loss;
   }
   seconds.push_back(time);
-  communication.push_back(collectiveSeconds());
+  communication.push_back(session.ranks().collectiveSeconds());
   loss /= double(options.accumulate);
   result.losses.push_back(loss);
   if (llvm::Error error = skips.update(session, stepNumber))
@@ -251,7 +254,8 @@ llvm::Error Trainer::finish(DataPosition position) {
   }
   if (!seconds.empty()) {
     result.stepSeconds = medianOf(seconds);
-    if (llvm::Error error = gatherTraffic(result.communication))
+    if (llvm::Error error =
+            gatherTraffic(session.ranks(), result.communication))
       return error;
     result.communication.seconds = medianOf(communication);
   }
@@ -273,7 +277,7 @@ llvm::Error Trainer::finish(DataPosition position) {
   if (!peak)
     return peak.takeError();
   result.measuredPeak = *peak;
-  auto peaks = gatherNumbers(*peak);
+  auto peaks = session.ranks().gather(*peak);
   if (!peaks)
     return peaks.takeError();
   result.rankPeaks = std::move(*peaks);
@@ -342,7 +346,7 @@ llvm::Error Trainer::report(DataPosition at, bool epochEnds,
 }
 
 llvm::Error Trainer::runSteps(BatchStream &batches) {
-  int64_t batch = batchSize(session.manifest()) * numRanks();
+  int64_t batch = batchSize(session.manifest()) * session.ranks().size();
   int64_t perEpoch = source.numSamples().value_or(0) / batch;
   int64_t epochs = options.epochsBefore + options.epochs;
   ProgressLine progress(options.progress, epochs, perEpoch);
@@ -350,7 +354,7 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
   if (options.maxSteps)
     end = std::min(options.stepsBefore + options.maxSteps, end);
   int64_t before = stepNumber;
-  endPreparing();
+  session.ranks().endPreparing();
   while (stepNumber < end && !validation.isEnough() && !result.stopped &&
          (updates || batches.position().epoch < epochs)) {
     DataPosition at = batches.position();
@@ -359,7 +363,7 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
       error = batches.lookAhead();
     if (error) {
       progress.finish();
-      return withRank(std::move(error), stepNumber);
+      return session.ranks().withRank(std::move(error), stepNumber);
     }
     bool epochEnds = batches.position().epoch != at.epoch;
     RunPlace place;
@@ -392,7 +396,7 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
                    ? stepNumber % options.checkpointEvery == 0
                    : epochEnds;
     if (llvm::Error error = stop.afterStep().moveInto(result.stopped))
-      return withRank(std::move(error), stepNumber);
+      return session.ranks().withRank(std::move(error), stepNumber);
     if (due || result.stopped)
       if (llvm::Error error = save(batches.position()))
         return error;
@@ -413,7 +417,7 @@ llvm::Expected<TrainResult> Trainer::run() {
   if (llvm::Error error = resume(position))
     return std::move(error);
   for (std::string *path : {&checkpoint, &best})
-    if (llvm::Error error = shareMainPath(*path))
+    if (llvm::Error error = session.ranks().shareMainPath(*path))
       return std::move(error);
   if (llvm::Error error = skips.begin(session))
     return std::move(error);

@@ -37,7 +37,7 @@ llvm::Expected<BatchOutcome> ckopt::runBatch(Session &session,
   const char *function = after ? "accumulate" : "step";
   auto start = ProgressClock::now();
   if (llvm::Error error = session.run(function))
-    return runtime::World::current() // withRank() names the step
+    return session.ranks().areSeveral() // withRank() names the step
                ? std::move(error)
                : withContext(std::move(error), "step " + llvm::Twine(number));
   BatchOutcome result;
@@ -132,7 +132,7 @@ llvm::Error ckopt::checkUpdate(const Session &session, double loss,
 
 llvm::Error ckopt::saveRun(llvm::StringRef path, const Session &session,
                            TrainingState state) {
-  if (numRanks() > 1)
+  if (session.ranks().areSeveral())
     return saveByRanks(path, session, state);
   auto tensors = session.weights(/*optimizerState=*/true);
   if (!tensors)

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "WeightParts.h"
 #include "ckopt/Ranks/Ranks.h"
+#include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Support/Error.h"
 
 #include <cstring>
@@ -19,7 +20,6 @@
 using namespace ckopt;
 using runtime::TensorInfo;
 using runtime::TensorRole;
-using runtime::World;
 
 namespace {
 /// A piece that rank 0 wants.
@@ -55,7 +55,9 @@ private:
   llvm::Expected<HostTensor> readOwn(size_t number, Overlap part,
                                      int64_t rank) const;
   /// Gives rank 0's request to all.
-  static llvm::Error share(Request &request);
+  llvm::Error share(Request &request) const {
+    return session.ranks().broadcast(request);
+  }
   llvm::Error answer(const Request &request);
 
   const Session &session;
@@ -103,13 +105,6 @@ llvm::Expected<HostTensor> SessionParts::readOwn(size_t number, Overlap part,
   return session.readPart(indices[number], part.begin - begin, part.count);
 }
 
-llvm::Error SessionParts::share(Request &request) {
-  std::string error;
-  if (World::current()->broadcast(&request, sizeof(request), error))
-    return llvm::Error::success();
-  return rankError(error);
-}
-
 llvm::Error SessionParts::endService() {
   Request none;
   return isShared ? share(none) : llvm::Error::success();
@@ -138,7 +133,7 @@ llvm::Expected<HostTensor> SessionParts::read(size_t number, int64_t begin,
                     part.count * size, int32_t(rank)});
   }
   std::string error;
-  if (!list.empty() && !World::current()->transfer(list, error))
+  if (!list.empty() && !session.ranks().world().transfer(list, error))
     return rankError(error);
   for (size_t rank = 0; rank < failed.size(); ++rank)
     if (failed[rank])
@@ -156,20 +151,21 @@ llvm::Expected<HostTensor> SessionParts::read(size_t number, int64_t begin,
 }
 
 llvm::Error SessionParts::answer(const Request &request) {
-  World &world = *World::current();
-  Overlap own = overlap(request, world.rank());
+  const Ranks &ranks = session.ranks();
+  Overlap own = overlap(request, ranks.number());
   if (!own.count)
     return llvm::Error::success();
   auto number = size_t(request.number);
-  auto piece = readOwn(number, own, world.rank());
+  auto piece = readOwn(number, own, ranks.number());
   int64_t failed = !piece;
   HostTensor sent =
       piece ? std::move(*piece) : HostTensor(info(number).dtype, {own.count});
   llvm::Error result = failed ? piece.takeError() : llvm::Error::success();
   std::string error;
-  if (!world.transfer({{true, &failed, sizeof(failed), 0},
-                       {true, sent.mutableRawData(), sent.sizeInBytes(), 0}},
-                      error))
+  if (!ranks.world().transfer(
+          {{true, &failed, sizeof(failed), 0},
+           {true, sent.mutableRawData(), sent.sizeInBytes(), 0}},
+          error))
     return llvm::joinErrors(std::move(result), rankError(error));
   return result;
 }
@@ -191,15 +187,16 @@ llvm::Error ckopt::useWeightsOnMain(
     const Session &session, bool averaged,
     llvm::function_ref<llvm::Error(TensorParts &weights)> use) {
   bool isShared = session.isSharded();
-  if (!isMainRank() && !isShared)
+  const Ranks &ranks = session.ranks();
+  if (!ranks.isMain() && !isShared)
     return llvm::Error::success();
-  if (isShared && !World::current())
+  if (isShared && !ranks.areSeveral())
     return usageError("the weights are shared by ranks, and this process runs "
                       "alone");
   auto parts = SessionParts::create(session, averaged);
   if (!parts)
     return parts.takeError();
-  if (!isMainRank())
+  if (!ranks.isMain())
     return (*parts)->serve();
   runtime::KeepAlive alive; // the others wait while a file is written
   llvm::Error error = use(**parts);

@@ -298,10 +298,11 @@ static void bindFigures(nb::class_<Step> &step) {
 }
 
 void python::bindStep(nb::module_ &module) {
-  module.def("rank", rankNumber);
-  module.def("ranks", rankCount);
-  module.def("leave_ranks", leaveRanks,
-             nb::call_guard<nb::gil_scoped_release>());
+  module.def("rank", [] { return placeOfProcess().first; });
+  module.def("ranks", [] { return placeOfProcess().second; });
+  module.def(
+      "leave_ranks", [] { Ranks::met().leave(); },
+      nb::call_guard<nb::gil_scoped_release>());
   module.def(
       "epoch_order",
       [](int64_t samples, uint64_t seed, int64_t epoch) {

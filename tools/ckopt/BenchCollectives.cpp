@@ -142,7 +142,7 @@ llvm::Error write(llvm::StringRef path, const std::vector<Curve> &curves,
 } // namespace
 
 llvm::Error ckopt::runCollectivesBench(DriverOptions &options) {
-  World &world = *World::current();
+  World &world = options.compile.ranks.world();
   std::vector<Curve> curves;
   for (auto [name, kind] : kOps) {
     Curve &curve = curves.emplace_back();

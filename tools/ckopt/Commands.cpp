@@ -71,7 +71,7 @@ ckopt::prepareStep(DriverOptions &options,
   auto load = readLoadOptions(options);
   if (!load)
     return load.takeError();
-  if (llvm::Error error = agreeOnWeights(load->weights))
+  if (llvm::Error error = agreeOnWeights(options.compile.ranks, load->weights))
     return std::move(error);
   auto compilation = planModel(options, refused);
   if (!compilation)
@@ -177,7 +177,7 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
                           : "compile needs -o FILE.so");
   if (llvm::Error error = (*compilation)->emit())
     return error;
-  const StepCode &code = (*compilation)->code();
+  const StepCode &code = *(*compilation)->code();
   if (llvm::Error error = code.write(options.output))
     return error;
   noteNotCompiled(options, **compilation);

@@ -39,7 +39,7 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
 
 static llvm::Error dispatch(DriverOptions &options) {
   OutputLocks locks;
-  if (isMainRank()) {
+  if (options.compile.ranks.isMain()) {
     if (llvm::Error error = checkOutputs(options))
       return error;
     if (llvm::Error error = locks.lock(options.outputs))
@@ -79,31 +79,32 @@ int ckopt::driverMain(int argc, char **argv) {
   if (!parseCommandLine(argc, argv, options, code))
     return code;
   llvm::Error apart = joinWorld(options);
-  runtime::World *world = runtime::World::current();
-  if (apart) {
+  if (apart) { // perhaps from ranks that it had met already
     code = reportError(std::move(apart), "ckopt", llvm::errs());
-    endPreparing();
-    if (world)
-      world->abort(code);
+    Ranks met = Ranks::met();
+    met.endPreparing();
+    if (met.areSeveral())
+      met.world().abort(code);
     return code;
   }
+  const Ranks ranks = options.compile.ranks;
   llvm::Error error = dispatch(options);
-  if (!world)
+  if (!ranks.areSeveral())
     return reportError(std::move(error), "ckopt", llvm::errs());
   // A signal ends all ranks behind the same step, and rank 0 says so.
   ErrorText failure = takeErrorText(std::move(error));
   bool stopped = failure.code > 128;
-  if (failure.code != ExitOk && (!stopped || world->isMain()))
+  if (failure.code != ExitOk && (!stopped || ranks.isMain()))
     reportError(makeError(failure.code, failure.text),
-                "ckopt: rank " + std::to_string(world->rank()), llvm::errs());
-  endPreparing();
+                "ckopt: rank " + std::to_string(ranks.number()), llvm::errs());
+  ranks.endPreparing();
   // A rank that was lost may have told the launcher, or be about to: the exit
   // code of the run is then its own.
   if (failure.code == ExitRank)
     std::this_thread::sleep_for(std::chrono::seconds(3));
   // The others may wait for this rank: they end with it.
   if (failure.code != ExitOk && !stopped)
-    world->abort(failure.code);
-  world->close();
+    ranks.world().abort(failure.code);
+  ranks.leave();
   return failure.code;
 }

@@ -18,8 +18,12 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
                         "process was started alone: mpirun -n 2 ckopt bench "
                         "--collectives=" +
                         llvm::Twine(options.collectives));
-    endAllOnFailure();
-    return openWorld(launched, options.rankTimeout);
+    auto met = openWorld(launched, options.rankTimeout);
+    if (!met)
+      return met.takeError();
+    options.compile.ranks = *met;
+    options.compile.ranks.endAllOnFailure();
+    return llvm::Error::success();
   }
   if (options.command != Command::Train) {
     if (int64_t launched = launchedRanks(); launched > 1)
@@ -39,17 +43,17 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
                 ? "; or with RANK, WORLD_SIZE and --nccl-id=FILE for each"
                 : "");
   };
-  auto several = meetOthers(ranks, options.ncclId, options.rankTimeout, line);
-  if (!several || !*several)
-    return several.takeError();
-  endAllOnFailure();
-  beginPreparing();
-  options.compile.together = true;
+  auto met = meetOthers(ranks, options.ncclId, options.rankTimeout, line);
+  if (!met || !met->areSeveral())
+    return met.takeError();
+  met->endAllOnFailure();
+  met->beginPreparing();
+  options.compile.ranks = *met;
   if (llvm::Error error = agreeOnFlags(options.compile))
     return error;
-  if (llvm::Error error = agreeOnCpu(options.compile.target))
+  if (llvm::Error error = agreeOnCpu(*met, options.compile.target))
     return error;
-  if (isMainRank()) {
+  if (met->isMain()) {
     if (auto message = describeBinding(options.compile.step.threads);
         message && !options.quiet)
       printMessage(*message);

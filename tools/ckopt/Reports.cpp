@@ -131,9 +131,9 @@ ckopt::writeReports(const DriverOptions &options,
           writeRun(json, compilation, result);
           if (more)
             more(json);
-          if (compilation.hasCode())
-            failure = llvm::joinErrors(std::move(failure),
-                                       compilation.code().writeJson(json));
+          if (const StepCode *code = compilation.code())
+            failure =
+                llvm::joinErrors(std::move(failure), code->writeJson(json));
         });
       });
   llvm::Error error = llvm::joinErrors(std::move(failure), std::move(written));
@@ -206,7 +206,7 @@ llvm::Error ckopt::runInspect(DriverOptions &options) {
                     groupDigits(info.offset), groupDigits(info.bytes)});
   options.out() << "\n";
   tensors.print(options.out());
-  if (llvm::Error error = (*compilation)->code().inspect(options.out()))
+  if (llvm::Error error = (*compilation)->code()->inspect(options.out()))
     return error;
   if (!options.compile.device.target.empty())
     if (llvm::Error error = printDevice(**compilation, options, options.out()))

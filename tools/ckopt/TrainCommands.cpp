@@ -115,7 +115,7 @@ trainOnce(DriverOptions &options, bool writeOutput,
                           weightsMetadata(source.classNames()), steps > 0);
     };
   std::optional<SignalCatcher> signals;
-  if (!train.checkpoint.empty() || numRanks() > 1) {
+  if (!train.checkpoint.empty() || session.ranks().areSeveral()) {
     signals.emplace();
     train.stopAsked = SignalCatcher::caught;
   }

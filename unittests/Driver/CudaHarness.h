@@ -23,7 +23,7 @@ struct CudaStep {
 
   int64_t arena() const { return compilation->summary().figures.arena; }
   const CudaCode &code() const {
-    return static_cast<const CudaCode &>(compilation->code());
+    return static_cast<const CudaCode &>(*compilation->code());
   }
   const std::string &ptx() const { return code().step.code.text; }
 };

@@ -9,6 +9,7 @@
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Compiler/Phases.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
+#include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Messages.h"
 #include "ckopt/Support/OutputFiles.h"
@@ -55,8 +56,8 @@ struct CompileOptions {
   bool keepDenormals = false;
   bool embedWeights = false; ///< the artifact carries the model's weights
   bool keepGraph = false;    ///< remember what the planner is asked
-  /// All ranks plan it at the same time: rank 0 searches, they share its plan.
-  bool together = false;
+  /// That compile it together: rank 0 plans and makes code, the others take it.
+  Ranks ranks;
   GivenFlags flags; ///< ranks compare them
   /// What is written later: never a file that the model's weights come from.
   std::vector<NamedFile> outputs;
@@ -129,11 +130,10 @@ public:
   bool wasPlanned() const { return planSummary.planSeconds > 0; }
   /// Null with an error from import() where options name no target.
   const TargetInfo *target() const { return targetInfo; }
-  /// Tells whether emit() has made code.
-  bool hasCode() const { return stepCode != nullptr; }
-  /// Without code (hasCode()) these two end the program with a message.
-  const StepCode &code() const;
-  const runtime::Manifest &manifest() const { return code().manifest; }
+  /// Null before emit().
+  const StepCode *code() const { return stepCode.get(); }
+  /// Empty before emit().
+  const runtime::Manifest &manifest() const;
   TensorMap weights() const;
   /// Returns the model's output that each target of an attached loss is for.
   const std::map<std::string, std::string> &targetOutputs() const {

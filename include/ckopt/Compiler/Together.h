@@ -10,7 +10,6 @@
 #define CKOPT_COMPILER_TOGETHER_H
 
 #include "ckopt/Compiler/Compile.h"
-#include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Support/StoredTensors.h"
 
 namespace ckopt {
@@ -24,7 +23,7 @@ llvm::Error agreeOnFlags(const CompileOptions &options);
 llvm::Error agreeOnModel(const Compilation &compilation, llvm::Error own);
 
 /// Compares weights that are given beside the model.
-llvm::Error agreeOnWeights(const TensorMap &weights);
+llvm::Error agreeOnWeights(const Ranks &ranks, const TensorMap &weights);
 
 /// Plans on rank 0 alone, whose search may depend on time; all ranks get the
 /// plan, or the error, where `compilation` is planned together.
@@ -34,7 +33,7 @@ llvm::Error planOnMain(Compilation &compilation);
 llvm::Error emitOnMain(Compilation &compilation);
 
 /// Makes code run on the processors of all ranks.
-llvm::Error agreeOnCpu(CpuOptions &cpu);
+llvm::Error agreeOnCpu(const Ranks &ranks, CpuOptions &cpu);
 
 /// Adds a line with a tensor's name and the hash of its bytes to `hashes`.
 void hashTensor(std::string &hashes, llvm::StringRef name,

@@ -19,7 +19,7 @@ namespace ckopt {
 /// Meets the other ranks, the first time, and makes compile() plan with them.
 /// Refuses ranks that nobody started, and processes that would each train
 /// alone; the error shows the line that starts this program. Ranks part at
-/// leaveRanks() or at the end of the process.
+/// Ranks::leave() or at the end of the process.
 llvm::Error joinRanks(StepSettings &settings);
 
 } // namespace ckopt

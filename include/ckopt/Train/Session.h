@@ -9,6 +9,7 @@
 #ifndef CKOPT_TRAIN_SESSION_H
 #define CKOPT_TRAIN_SESSION_H
 
+#include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Runtime/Manifest.h"
 #include "ckopt/Runtime/ckrt.h"
 #include "ckopt/Support/StoredTensors.h"
@@ -28,10 +29,11 @@ struct SessionOptions {
   bool verifyRemat = false;
   bool keepValues = false; ///< verifyRemat with copies
   int32_t device = 0;      ///< of a step for GPUs
+  Ranks ranks;             ///< that run it; of load(): those that compiled it
 };
 
-/// Indices of tensors are those of manifest().tensors. Others are usage errors,
-/// but in info_of(), which ends the program with a message.
+/// Indices of tensors are those of manifest().tensors. Others are usage errors;
+/// info_of() describes a tensor without name and elements then.
 class Session {
 public:
   /// Makes a session. The program must outlive it; `keeper`, if given, is held
@@ -44,6 +46,7 @@ public:
 
   const runtime::Manifest &manifest() const { return *info; }
   ckrt_session *handle() const { return session; }
+  const Ranks &ranks() const { return others; }
 
   /// Returns the indices of all tensors with the role, in the manifest's order.
   std::vector<int64_t> tensors(runtime::TensorRole role) const;
@@ -96,6 +99,7 @@ private:
   std::shared_ptr<void> keeper;
   ckrt_session *session = nullptr;
   const runtime::Manifest *info = nullptr;
+  Ranks others;
 };
 
 } // namespace ckopt

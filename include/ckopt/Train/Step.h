@@ -92,13 +92,15 @@ llvm::Expected<TrainResult> train(const Compilation &compilation,
                                   Session &session, const StepData &where,
                                   BatchSource &source, TrainOptions options);
 
-/// A step in machine code, with its plan. One that was moved from or made
-/// without compile() is empty: what returns errors then returns a usage error,
-/// and compilation() and plan() end the program with a message.
+/// A step in machine code, with its plan; copies share it. One that compile()
+/// did not make has no code, and what needs it returns a usage error.
 class CompiledStep {
 public:
-  bool isEmpty() const { return !compiled; }
-  const Compilation &compilation() const;
+  CompiledStep();
+  CompiledStep(const CompiledStep &) = default; // a move leaves what it was
+  CompiledStep &operator=(const CompiledStep &) = default;
+
+  const Compilation &compilation() const { return *compiled; }
   const PlanSummary &plan() const { return compilation().summary(); }
   /// Returns where samples come from, and how the losses read them.
   const StepData &data() const { return stepData; }
@@ -115,12 +117,9 @@ public:
   /// ckrt_program_load take.
   llvm::Error write(const std::string &path) const;
 
-  /// The usage error of an empty step.
-  llvm::Error check() const;
-
 private:
   friend llvm::Expected<CompiledStep> compile(CompileOptions, DataOptions);
-  std::unique_ptr<Compilation> compiled;
+  std::shared_ptr<const Compilation> compiled;
   StepData stepData;
 };
 

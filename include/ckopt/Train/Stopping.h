@@ -6,6 +6,7 @@
 #ifndef CKOPT_TRAIN_STOPPING_H
 #define CKOPT_TRAIN_STOPPING_H
 
+#include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Train/Progress.h"
 
 #include "llvm/Support/Error.h"
@@ -32,13 +33,14 @@ const char *signalName(int number);
 /// at different steps: they tell each other, about five times a second.
 class StopCheck {
 public:
-  explicit StopCheck(const std::function<int()> &asked)
-      : asked(asked), last(ProgressClock::now()) {}
+  StopCheck(const std::function<int()> &asked, const Ranks &ranks)
+      : asked(asked), ranks(ranks), last(ProgressClock::now()) {}
   /// Called after each step, by all ranks: the number that one was given, or 0.
   llvm::Expected<int> afterStep();
 
 private:
   const std::function<int()> &asked;
+  const Ranks &ranks;
   ProgressClock::time_point last;
   int64_t interval = 1, steps = 0; ///< between two talks, and since the last
 };

@@ -35,8 +35,8 @@ llvm::Expected<uint64_t> hashCommonState(const Session &session);
 /// Compares what all ranks trained; a difference is a defect of ckopt.
 llvm::Error checkSameState(const Session &session);
 
-/// Returns what all ranks sent since then.
-llvm::Error gatherTraffic(Communication &traffic);
+/// Returns what all ranks sent since Ranks::forgetCollectives().
+llvm::Error gatherTraffic(const Ranks &ranks, Communication &traffic);
 
 /// Evaluates on rank 0 alone, or on all where none has all weights; all ranks
 /// get what it found.
