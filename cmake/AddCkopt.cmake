@@ -3,67 +3,76 @@
 # ckopt is made.
 include_guard()
 
-# add_ckopt_library(NAME sources... [LINK_LIBS libs...] [DEPENDS targets...])
+# add_ckopt_library(NAME sources... [LINK_LIBS libs...] [DEPENDS targets...]
+# [PCH header])
 # A static library without MLIR: Base, Support, Planner.
 function(add_ckopt_library name)
-  cmake_parse_arguments(ARG "" "" "LINK_LIBS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PCH" "LINK_LIBS;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
+  ckopt_use_pch(${name} ${ARG_PCH})
   install(TARGETS ${name} EXPORT CkoptTargets
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_property(GLOBAL APPEND PROPERTY CKOPT_LIBS ${name})
 endfunction()
 
-# add_ckopt_mlir_library(NAME sources... [LINK_LIBS ...] [DEPENDS ...] [NO_PCH])
-# A static library over the MLIR dylib, with the shared precompiled header.
+# add_ckopt_mlir_library(NAME sources... [LINK_LIBS ...] [DEPENDS ...] [PCH header])
+# A static library over the MLIR dylib.
 function(add_ckopt_mlir_library name)
-  cmake_parse_arguments(ARG "NO_PCH" "" "LINK_LIBS;DEPENDS" ${ARGN})
-  add_ckopt_library(${name} ${ARG_UNPARSED_ARGUMENTS} LINK_LIBS ${ARG_LINK_LIBS} MLIR LLVM
-                    DEPENDS ${ARG_DEPENDS} ckopt-headers)
-  if(CKOPT_PCH AND NOT ARG_NO_PCH)
-    ckopt_use_pch(${name})
+  cmake_parse_arguments(ARG "" "PCH" "LINK_LIBS;DEPENDS" ${ARGN})
+  if(NOT ARG_PCH)
+    set(ARG_PCH Mlir)
   endif()
+  add_ckopt_library(${name} ${ARG_UNPARSED_ARGUMENTS} LINK_LIBS ${ARG_LINK_LIBS} MLIR LLVM
+                    DEPENDS ${ARG_DEPENDS} ckopt-headers PCH ${ARG_PCH})
 endfunction()
 
-# One precompiled header for all: CMake reuses it across targets.
+# ckopt_use_pch(NAME [header]): compiles the target with the precompiled
+# cmake/pch/HEADER.h (without one: Standard), which CMake makes once for all.
 function(ckopt_use_pch name)
+  if(NOT CKOPT_PCH)
+    return()
+  endif()
+  set(header Standard)
+  if(ARGC GREATER 1)
+    set(header ${ARGV1})
+  endif()
   # A precompiled header fits code of one kind only: executables, too, are
   # compiled as -fPIC.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)
-  if(NOT TARGET ckopt-pch)
-    file(WRITE ${CKOPT_BINARY_DIR}/ckopt-pch.cpp "// Carries the precompiled header.\n")
-    add_library(ckopt-pch OBJECT ${CKOPT_BINARY_DIR}/ckopt-pch.cpp)
-    set_target_properties(ckopt-pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(ckopt-pch PRIVATE -fPIC)
-    target_precompile_headers(ckopt-pch PRIVATE ${CKOPT_SOURCE_DIR}/cmake/Pch.h)
+  set(pch ckopt-pch-${header})
+  if(NOT TARGET ${pch})
+    file(WRITE ${CKOPT_BINARY_DIR}/${pch}.cpp "// Carries the precompiled header.\n")
+    add_library(${pch} OBJECT ${CKOPT_BINARY_DIR}/${pch}.cpp)
+    set_target_properties(${pch} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${pch} PRIVATE -fPIC)
+    target_precompile_headers(${pch} PRIVATE ${CKOPT_SOURCE_DIR}/cmake/pch/${header}.h)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
       # Lets ccache keep objects that were built with the header.
-      target_compile_options(ckopt-pch PUBLIC -fpch-instantiate-templates)
-      target_compile_options(ckopt-pch PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+      target_compile_options(${pch} PUBLIC -fpch-instantiate-templates)
+      target_compile_options(${pch} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
     endif()
   endif()
-  target_precompile_headers(${name} REUSE_FROM ckopt-pch)
+  target_precompile_headers(${name} REUSE_FROM ${pch})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${name} PRIVATE -fpch-instantiate-templates "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()
 
-# add_ckopt_tool(NAME sources... [LINK_LIBS ...] [NO_PCH] [PLAIN])
+# add_ckopt_tool(NAME sources... [LINK_LIBS ...] [PLAIN])
 # PLAIN: no MLIR.
 function(add_ckopt_tool name)
-  cmake_parse_arguments(ARG "NO_PCH;PLAIN" "" "LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
   if(NOT ARG_PLAIN)
     target_link_libraries(${name} PRIVATE MLIR LLVM)
     add_dependencies(${name} ckopt-headers)
-    if(CKOPT_PCH AND NOT ARG_NO_PCH)
-      ckopt_use_pch(${name})
-    endif()
+    ckopt_use_pch(${name} Mlir)
   endif()
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   set_property(GLOBAL APPEND PROPERTY CKOPT_TOOLS ${name})
@@ -84,9 +93,7 @@ function(add_ckopt_test_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS} MLIR LLVM)
   ckopt_add_test_paths(${name})
   add_dependencies(${name} ckopt-headers)
-  if(CKOPT_PCH)
-    ckopt_use_pch(${name})
-  endif()
+  ckopt_use_pch(${name} Mlir)
 endfunction()
 
 # Tests of more than about 15 seconds, which `scripts/test --quick` leaves out.
@@ -114,11 +121,14 @@ function(ckopt_label_tests label)
   endforeach()
 endfunction()
 
-# add_ckopt_unittest(NAME sources... [LINK_LIBS ...] [PLAIN] [SLOW] [TEST_NAME
-# name]): a gtest program that ctest runs, as unit.NAME or by the name given.
+# add_ckopt_unittest(NAME sources... [LINK_LIBS ...] [PLAIN] [SLOW] [PCH header]
+# [TEST_NAME name]): a gtest program that ctest runs, as unit.NAME or by the name given.
 # PLAIN: no MLIR. SLOW: not among the quick tests.
 function(add_ckopt_unittest name)
-  cmake_parse_arguments(ARG "PLAIN;SLOW" "TEST_NAME" "LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN;SLOW" "TEST_NAME;PCH" "LINK_LIBS" ${ARGN})
+  if(NOT ARG_PCH)
+    set(ARG_PCH Mlir)
+  endif()
   if(NOT ARG_TEST_NAME)
     set(ARG_TEST_NAME unit.${name})
   endif()
@@ -128,12 +138,11 @@ function(add_ckopt_unittest name)
   if(ARG_PLAIN)
     # Without MLIR's headers there is little to gain, and names may repeat.
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+    ckopt_use_pch(${name} PlainTest)
   else()
     target_link_libraries(${name} PRIVATE MLIR LLVM)
     add_dependencies(${name} ckopt-headers)
-    if(CKOPT_PCH)
-      ckopt_use_pch(${name})
-    endif()
+    ckopt_use_pch(${name} ${ARG_PCH})
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CKOPT_BINARY_DIR}/unittests)
   add_test(NAME ${ARG_TEST_NAME} COMMAND ${name})

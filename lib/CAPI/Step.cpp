@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "StepHandle.h"
 
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Settings/JoinRanks.h"
 
 using namespace ckopt;

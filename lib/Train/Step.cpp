@@ -267,6 +267,8 @@ llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
   return step;
 }
 
+const PlanSummary &CompiledStep::plan() const { return compiled->summary(); }
+
 CompiledStep::CompiledStep()
     : compiled(std::make_shared<Compilation>(CompileOptions())) {}
 

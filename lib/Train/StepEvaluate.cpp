@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "StepRunImpl.h"
 
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Train/Feeding.h"
 #include "ckopt/Train/Outputs.h"

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "StepRunImpl.h"
 
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
 

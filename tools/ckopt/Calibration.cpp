@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Calibration.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/Report.h"
 #include "ckopt/Target/TargetRegistry.h"

@@ -13,6 +13,7 @@
 #include "ModuleSums.h"
 #include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Analysis/SourceModules.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Report.h"

@@ -11,6 +11,7 @@
 #define CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
 
 #include "Harness.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Target/Cuda/CudaCode.h"
 
 #include <map>

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
+#include "ckopt/Compiler/Compile.h"
 
 using namespace ckopt;
 using namespace ckopt::test;

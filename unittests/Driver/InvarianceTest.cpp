@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Checks.h"
+#include "ckopt/Compiler/Compile.h"
 
 using namespace ckopt;
 using namespace ckopt::test;

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "ckopt/Train/Data/Permutation.h"

@@ -14,6 +14,7 @@
 #ifndef CKOPT_ANALYSIS_COSTMODEL_H
 #define CKOPT_ANALYSIS_COSTMODEL_H
 
+#include "ckopt/Analysis/CostOptions.h"
 #include "ckopt/Analysis/CostProfile.h"
 #include "ckopt/Analysis/PlanningHooks.h"
 #include "ckopt/Target/MachineRates.h"
@@ -46,18 +47,6 @@ struct CostUse {
   /// guess: 1 op"; then what of a profile is not used.
   std::string describe() const;
 };
-
-/// The sources that a cost model uses.
-struct CostOptions {
-  /// Every op must have `ckopt.cost`; buildProblem emits an error otherwise.
-  bool attributesOnly = false;
-  std::shared_ptr<const CostProfile> profile;
-  /// The text that parseCostModel() read.
-  std::string source = "analytic";
-};
-
-/// Parses "analytic", "attribute" or "profile=FILE", and reads the file.
-llvm::Expected<CostOptions> parseCostModel(llvm::StringRef text);
 
 /// Predicts costs of ops, and remembers the cost of each kernel symbol. Not
 /// thread safe.

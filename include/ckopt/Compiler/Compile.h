@@ -7,86 +7,21 @@
 #define CKOPT_COMPILER_COMPILE_H
 
 #include "ckopt/Analysis/CostModel.h"
+#include "ckopt/Compiler/CompileOptions.h"
 #include "ckopt/Compiler/Phases.h"
+#include "ckopt/Compiler/PlanSummary.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
-#include "ckopt/Ranks/Ranks.h"
-#include "ckopt/Remat/Figures.h"
-#include "ckopt/Support/Messages.h"
-#include "ckopt/Support/OutputFiles.h"
 #include "ckopt/Support/Timeline.h"
 #include "ckopt/Train/Data/DataOptions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 namespace ckopt {
-
-/// The treatment of a file that lacks parameters of the model it was exported
-/// from.
-enum class LostParameters { Refuse, Warn, Ignore };
-
-/// Flags or settings by name, as they were written; of files, that they were.
-using GivenFlags = std::map<std::string, std::string>;
-
-struct CompileOptions {
-  std::string model; ///< .onnx
-  /// What reports and pictures call it; "": its path.
-  std::string modelName;
-  const std::string &title() const {
-    return modelName.empty() ? model : modelName;
-  }
-  onnx_frontend::ImportOptions import;
-  /// How weights without values start, where their role asks for random
-  /// numbers: "kaiming", "xavier", "normal"; "auto": by the role.
-  std::string init = "auto";
-  /// Parameters with settings of their own: the first group that matches.
-  std::vector<ParameterGroup> groups;
-  /// What a group's own is a multiple of; not a number: the optimizer's.
-  double learningRate = std::numeric_limits<double>::quiet_NaN();
-  StepOptions step;
-  PhaseControl phases;
-  CpuOptions target;
-  DeviceOptions device;
-  bool instrument = false;
-  bool keepDenormals = false;
-  bool embedWeights = false; ///< the artifact carries the model's weights
-  bool keepGraph = false;    ///< remember what the planner is asked
-  /// That compile it together: rank 0 plans and makes code, the others take it.
-  Ranks ranks;
-  GivenFlags flags; ///< ranks compare them
-  /// What is written later: never a file that the model's weights come from.
-  std::vector<NamedFile> outputs;
-  LostParameters lost = LostParameters::Refuse;
-  MessageHandler messages = printMessage;
-  bool remarks = true; ///< tell what import and the loss took for what
-};
-
-/// The figures of a plan, for tables and reports.
-struct PlanSummary {
-  /// Figures of the planned step, or of the function that no plan fits.
-  RematFigures figures;
-  int64_t parameterBytes = 0, optimizerBytes = 0, dataBytes = 0, stateBytes = 0;
-  int64_t calls = 0;   ///< kernel calls of a step, clones included
-  int64_t kernels = 0; ///< distinct ones
-  /// Share of the arithmetic of products and convolutions that is computed from
-  /// halves of this type; nothing without mixed precision.
-  std::optional<double> lowProducts;
-  std::string lowType;
-  /// The class of each library kernel's products, where another than f32 was
-  /// asked for.
-  struct ProductKernel {
-    std::string kernel, precision;
-    int64_t calls = 0;
-    double flops = 0; ///< of a step
-  };
-  std::vector<ProductKernel> products;
-  double planSeconds = 0;
-};
 
 /// A model on its way to a step. Owns its MLIR context. import(), plan() and
 /// emit() are called once each, in this order; any other order is a usage

@@ -12,6 +12,7 @@
 #define CKOPT_COMPILER_PHASES_H
 
 #include "ckopt/Autodiff/Autodiff.h"
+#include "ckopt/Compiler/CompileOptions.h"
 #include "ckopt/Losses/Loss.h"
 #include "ckopt/Optimizers/Optimizers.h"
 #include "ckopt/Remat/Remat.h"
@@ -27,51 +28,6 @@
 #include <vector>
 
 namespace ckopt {
-
-/// The optimizer of a step. Parameters with settings of their own have them as
-/// an attribute (autodiff::kOptimizerAttr). Without a kind the step returns
-/// gradients.
-struct OptimizerSettings : autodiff::OptimizerOptions {
-  OptimizerSettings() { kind = "sgd"; }
-};
-
-/// The options that decide the arithmetic of a step and the budget of its plan.
-/// With precision f16: the factor of losses in the backward pass, as
-/// torch.amp.GradScaler has it, a power of two.
-struct LossScaling {
-  bool dynamic = true;    ///< halved after an overflow, doubled after a while
-  double initial = 65536; ///< where it starts, or stays
-  int64_t growthInterval = 2000; ///< updates without overflow until it doubles
-};
-
-struct StepOptions : KernelSettings {
-  /// autodiff::parseLoss() reads them from text; none: the model's own.
-  std::vector<autodiff::LossTerm> loss;
-  autodiff::LossSettings lossSettings;
-  /// @eval computes an attached loss, too (that of the model's own it always
-  /// does).
-  bool evaluateLoss = false;
-  /// Cross entropy of a large head by chunks: "auto" (a rule of its sizes),
-  /// "off", or the rows of a chunk. Changes the order of sums.
-  std::string chunkVocab = "auto";
-  OptimizerSettings optimizer;
-  LossScaling lossScaling;
-  bool evaluation = true;   ///< also make @eval
-  bool forwardOnly = false; ///< @eval alone, no training step
-  /// With forwardOnly: dropouts and batch norms do what the file says.
-  bool asWritten = false;
-  /// Processes that train together, each on a share of every batch (data
-  /// parallel); shapes are those of a share.
-  int64_t ranks = 1;
-  /// Ranks that share parameters, gradients and optimizer states (fully
-  /// sharded); divides `ranks`.
-  int64_t shards = 1;
-  bool syncNorms = false;   ///< batch norms have statistics of all ranks
-  bool overlap = true;      ///< kernels run while ranks exchange tensors
-  bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
-  /// Budget, search, costs, policy; what is asked of one step.
-  RematOptions remat;
-};
 
 /// Returns whether the ops that `normalize` may match attention to have code.
 bool hasAttention(const StepOptions &options, const TargetInfo &target);
@@ -97,17 +53,6 @@ struct Phase {
 llvm::Expected<std::vector<Phase>> buildPhases(const StepOptions &options,
                                                const TargetInfo &target,
                                                RematResult *result = nullptr);
-
-struct PhaseControl {
-  std::string from, to; ///< phase names; empty: all
-  std::string dumpDirectory;
-  /// The flags that only one phase (or "import") reads, by its name, as given.
-  /// IR is dumped with them, and none other can be given where it goes on.
-  std::map<std::string, std::string> flags;
-  bool verbose = false; ///< a line a phase on stderr
-  /// Called after each phase that ran, with its name.
-  std::function<void(llvm::StringRef)> finished;
-};
 
 /// Refuses names of phases that there are none of, and an end before the start
 /// (usage errors).

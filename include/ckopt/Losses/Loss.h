@@ -11,6 +11,7 @@
 #ifndef CKOPT_LOSSES_LOSS_H
 #define CKOPT_LOSSES_LOSS_H
 
+#include "ckopt/Losses/LossOptions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
 #include <optional>
@@ -21,62 +22,6 @@ namespace ckopt::autodiff {
 
 /// Attribute of a target argument: the name of the output that it is for.
 inline constexpr llvm::StringLiteral kTargetOfAttr = "ckopt.target_of";
-
-/// The kind of a term that is a scalar output of the model itself.
-inline constexpr llvm::StringLiteral kOutputTerm = "output";
-
-struct LossTerm {
-  std::string kind = "cross_entropy";
-  std::string output; ///< result name; empty: by the rules of resolveLoss
-  double weight = 1;
-
-  bool attaches() const { return kind != kOutputTerm; }
-};
-
-/// Parses "cross_entropy" or "mse:depth*0.5+output:kl*1e-3". A `+` separates
-/// terms only before the name of a loss, so that names of outputs may hold one.
-llvm::Expected<std::vector<LossTerm>> parseLoss(llvm::StringRef text);
-/// Returns the text that parses to these terms.
-std::string formatLoss(llvm::ArrayRef<LossTerm> terms);
-
-/// Numbers and choices of attached losses; defaults as in PyTorch.
-struct LossSettings {
-  std::string reduction = "mean";   ///< "mean", "sum"; of kl also "batchmean"
-  std::optional<int64_t> classAxis; ///< negative: from the end
-  int64_t ignoreIndex = -100;
-  double labelSmoothing = 0;
-  std::vector<double> classWeights; ///< one a class; empty: all 1
-  std::vector<double> posWeight; ///< one, or one for each of the last dimension
-  double beta = 1;               ///< smooth_l1
-  double delta = 1;              ///< huber
-  double margin = 1;             ///< hinge, hinge_embedding, multi_margin
-  bool softTargets = false;      ///< cross_entropy: probabilities, no labels
-};
-
-/// A kind of attached loss: the settings that it reads and the targets it
-/// takes.
-struct LossKind {
-  enum Setting : unsigned {
-    ClassAxis = 1,
-    IgnoreIndex = 2,
-    LabelSmoothing = 4,
-    ClassWeights = 8,
-    PosWeight = 16,
-    Beta = 32,
-    Delta = 64,
-    Margin = 128,
-    SoftTargets = 256,
-    BatchMean = 512,
-  };
-  llvm::StringRef name;
-  unsigned settings; ///< the settings that it reads
-  bool labels;       ///< targets are classes (of cross_entropy: by default)
-};
-llvm::ArrayRef<LossKind> lossKinds();
-/// Finds a kind of loss; null if there is none of this name.
-const LossKind *findLossKind(llvm::StringRef name);
-/// Lists the names: "cross_entropy, nll, mse, ...".
-std::string listLossKinds();
 
 struct LossOptions : LossSettings {
   std::vector<LossTerm> terms{LossTerm()};

@@ -9,6 +9,7 @@
 #ifndef CKOPT_OPTIMIZERS_OPTIMIZERS_H
 #define CKOPT_OPTIMIZERS_OPTIMIZERS_H
 
+#include "ckopt/Optimizers/OptimizerOptions.h"
 #include "ckopt/Support/Optimizers.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -18,17 +19,6 @@ namespace ckopt::autodiff {
 /// hyperparameters (Support/Optimizers.h) and `lr_scale`, a
 /// factor of the learning rate; all f64.
 inline constexpr llvm::StringLiteral kOptimizerAttr = "ckopt.optimizer";
-
-struct OptimizerOptions {
-  std::string kind = "adamw"; ///< Support/Optimizers.h lists them
-  HyperValues values;         ///< values that are not the kind's defaults
-  double clipNorm = 0;        ///< 0: no clipping
-  int64_t accumulate = 1;     ///< micro-batches in a step
-  double ema = 0;             ///< decay of averaged parameters; 0: none
-  /// Where the loss's scale is a state: updates in a row, with finite
-  /// gradients, after which it doubles; 0: it stays as it is.
-  int64_t lossScaleGrowth = 2000;
-};
 
 /// Replaces gradient results by updates; see the pass `optimizer`. With
 /// accumulate > 1 a function `accumulate` joins the module.

@@ -11,11 +11,15 @@
 #define CKOPT_REMAT_FIGURES_H
 
 #include "ckopt/Planner/Answer.h"
-#include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/JSON.h"
 
 #include <string>
 #include <vector>
+
+namespace mlir {
+class DictionaryAttr;
+class MLIRContext;
+} // namespace mlir
 
 namespace ckopt {
 

@@ -13,42 +13,13 @@
 
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Planner/Policy.h"
+#include "ckopt/Remat/RematOptions.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
 #include <optional>
 
 namespace ckopt {
-
-/// The values to keep and the ops to recompute, as the user wrote them. A rule
-/// is a regular expression that a whole name has to match: the name of a node,
-/// or with a prefix `op:` the kind of an op, `scope:` the name of a module,
-/// `class:` its class.
-struct RematPolicy {
-  std::vector<std::string> save, recompute, automatic;
-  /// Rules on names or classes of modules; each module that matches one is a
-  /// region.
-  std::vector<std::string> checkpoint;
-  /// "per-block", "sequential:4", or empty.
-  std::string regions;
-  /// The values that regions may keep: "nothing_saveable",
-  /// "everything_saveable", "dots_saveable",
-  /// "dots_with_no_batch_dims_saveable", "save_only_these_names=RULE",
-  /// "save_anything_except_these_names=RULE"; empty: nothing.
-  std::string saveable;
-
-  bool empty() const;
-};
-
-/// Reads the value of `--remat`: "auto", "per-block", "sequential:K", a JAX
-/// policy, or regions and policy joined by "+". Usage errors list the known
-/// values.
-llvm::Error parseRematMode(llvm::StringRef text, RematPolicy &policy);
-/// Returns the text that parses to the policy's regions and the values that
-/// they may keep.
-std::string printRematMode(const RematPolicy &policy);
-/// Checks the form of every rule.
-llvm::Error checkPolicyForm(const RematPolicy &policy);
 
 /// The effect of a policy on one function.
 struct PolicyOutcome {

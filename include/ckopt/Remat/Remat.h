@@ -10,55 +10,21 @@
 #define CKOPT_REMAT_REMAT_H
 
 #include "ckopt/Analysis/PlanningProblem.h"
-#include "ckopt/Base/ExitCodes.h"
 #include "ckopt/Planner/MessagePlanner.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Remat/Policy.h"
-#include "ckopt/Remat/StoredPlan.h"
-#include "ckopt/Support/ByteSize.h"
+#include "ckopt/Remat/RematOptions.h"
 #include "llvm/Support/JSON.h"
 
 namespace ckopt {
 
-/// How a plan under a policy is compared with one without it.
-enum class Comparison {
-  Quick, ///< with at most a quarter of the policy's own work
-  On,    ///< with a search as long as the policy's own
-  Off,
-};
-/// Parses "quick", "on" or "off".
-llvm::Expected<Comparison> parseComparison(llvm::StringRef text);
+/// The same, with what a client says of its ops.
+struct RematOptions : RematSettings {
+  RematOptions() = default;
+  RematOptions(const RematSettings &settings) : RematSettings(settings) {}
 
-struct RematOptions {
-  MemoryBudget budget;
-  /// Options of the search, without budget, hint and packing, which planRemat()
-  /// sets. Limits hold for one search.
-  planner::Options search;
-  CostOptions costs;
   /// The client's callbacks about its ops and types.
   PlanningHooks hooks;
-  /// Plan for a budget although not everything can be counted.
-  bool allowUncounted = false;
-  /// Bodies of functions that are called may be read; see PlanningContext.
-  bool mayReadCallees = true;
-  /// Collectives take what no kernel hides once the pass `overlap` has moved
-  /// them; else they block their rank.
-  bool overlap = false;
-  /// Bytes of the arena that other functions' arguments take.
-  int64_t reservedBytes = 0;
-  /// The user's policy, which attributes of ops add to.
-  RematPolicy policy;
-  /// Plan as if neither `policy` nor attributes asked for anything.
-  bool ignorePolicy = false;
-  /// How thoroughly to find out what the policy costs.
-  Comparison compare = Comparison::Quick;
-  /// A plan for the function that it names, from which the search starts; the
-  /// answer is never worse.
-  std::optional<StoredPlan> hint;
-  /// A plan for the function that it names, to be used instead of searching.
-  std::optional<StoredPlan> plan;
-  /// Emit a remark for each value that is kept or computed again.
-  bool remarks = false;
 };
 
 /// The plan of one function, with the problem and the figures around it. All

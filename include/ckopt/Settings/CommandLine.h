@@ -9,13 +9,15 @@
 #ifndef CKOPT_SETTINGS_COMMANDLINE_H
 #define CKOPT_SETTINGS_COMMANDLINE_H
 
-#include "ckopt/Compiler/Compile.h"
+#include "ckopt/Compiler/CompileOptions.h"
 #include "ckopt/Train/Step.h"
 
 #include <string>
 #include <vector>
 
 namespace ckopt {
+
+class TargetInfo;
 
 enum class Command {
   Import,

@@ -34,7 +34,8 @@
 #ifndef CKOPT_TRAIN_STEP_H
 #define CKOPT_TRAIN_STEP_H
 
-#include "ckopt/Compiler/Compile.h"
+#include "ckopt/Compiler/CompileOptions.h"
+#include "ckopt/Compiler/PlanSummary.h"
 #include "ckopt/Train/Session.h"
 #include "ckopt/Train/Training.h"
 
@@ -42,6 +43,8 @@
 #include <string>
 
 namespace ckopt {
+
+class Compilation;
 
 struct LoadOptions {
   SessionOptions session;
@@ -101,7 +104,7 @@ public:
   CompiledStep &operator=(const CompiledStep &) = default;
 
   const Compilation &compilation() const { return *compiled; }
-  const PlanSummary &plan() const { return compilation().summary(); }
+  const PlanSummary &plan() const;
   /// Returns where samples come from, and how the losses read them.
   const StepData &data() const { return stepData; }
 

@@ -15,6 +15,7 @@
 #define CKOPT_FRONTEND_ONNX_ONNX_H
 
 #include "ckopt/Frontend/Onnx/Export.h"
+#include "ckopt/Frontend/Onnx/ImportOptions.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/HostTensor.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -26,56 +27,6 @@
 #include <vector>
 
 namespace ckopt::onnx_frontend {
-
-struct ImportOptions {
-  /// The size of the data inputs' first dimension. It is required if the file
-  /// has a symbol there; if the file has a number, the graph's shape constants
-  /// are changed as far as it is proven which of them hold the batch (an error
-  /// names the others).
-  std::optional<int64_t> batch;
-  /// The batch is one of so many equal parts of a whole one: numbers that the
-  /// graph computes from its size get the whole batch's value, too
-  /// (Dialect/Ckopt/Utils/WholeBatch.h).
-  int64_t parts = 1;
-  /// Values of other symbolic dimensions by name.
-  std::map<std::string, int64_t> dims;
-  /// Whole shapes of graph inputs by name: for inputs whose shape the file
-  /// omits, or whose dimensions have no names. They must agree with the
-  /// dimensions that the file gives.
-  std::map<std::string, std::vector<int64_t>> shapes;
-  /// Graph inputs with a fixed value, by name: inputs that determine shapes,
-  /// axes and trip counts must be known at compile time.
-  std::map<std::string, HostTensor> constants;
-  /// If import fails, receives the graph inputs that would have to be constants
-  /// for it to proceed (see `constants`).
-  std::set<std::string> *neededConstants = nullptr;
-  /// The graph inputs that are data. If empty: the first graph input if the
-  /// graph has no initializers, else every input that is not an initializer.
-  std::vector<std::string> inputs;
-  /// Names of arrays in the user's data: in a file without initializers, graph
-  /// inputs of these names are data, too.
-  std::vector<std::string> arrays;
-  /// Data inputs that may have no effect; others that nothing reads are an
-  /// error, unless `allowUnread` is set.
-  std::vector<std::string> unusedInputs;
-  bool allowUnread = false;
-  /// Weights without a value are an error, not filled by an initialization.
-  bool needValues = false;
-  /// Float weights whose whole name matches (POSIX extended) are not trained.
-  std::string freezeRegex;
-  /// If not empty, only weights whose whole name matches are trained; a weight
-  /// that both expressions match is not.
-  std::string trainRegex;
-  /// Weights that ConstantOfShape makes, as in files without their numbers, are
-  /// parameters without a value.
-  bool paramsFromConstants = false;
-  /// Batch norms use the batch's statistics and update the running ones, and
-  /// dropouts drop, even if the file was exported for inference. False: each
-  /// node keeps the file's mode.
-  bool trainMode = true;
-  /// "" or "f64": every float32 becomes float64.
-  std::string computeType;
-};
 
 /// Describes how exporting changed the model; see docs/from-pytorch.md.
 struct ExportDiagnosis {

@@ -1,0 +1,29 @@
+//===- OptimizerOptions.h - which optimizer, and its numbers ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_OPTIMIZERS_OPTIMIZEROPTIONS_H
+#define CKOPT_OPTIMIZERS_OPTIMIZEROPTIONS_H
+
+#include "ckopt/Support/Optimizers.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ckopt::autodiff {
+
+struct OptimizerOptions {
+  std::string kind = "adamw"; ///< Support/Optimizers.h lists them
+  HyperValues values;         ///< values that are not the kind's defaults
+  double clipNorm = 0;        ///< 0: no clipping
+  int64_t accumulate = 1;     ///< micro-batches in a step
+  double ema = 0;             ///< decay of averaged parameters; 0: none
+  /// Where the loss's scale is a state: updates in a row, with finite
+  /// gradients, after which it doubles; 0: it stays as it is.
+  int64_t lossScaleGrowth = 2000;
+};
+
+} // namespace ckopt::autodiff
+
+#endif // CKOPT_OPTIMIZERS_OPTIMIZEROPTIONS_H
