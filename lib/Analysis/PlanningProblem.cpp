@@ -19,6 +19,7 @@
 #include "BodyLoads.h"
 #include "Loops.h"
 #include "MemoryReads.h"
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -97,8 +98,8 @@ std::string ckopt::findUnsupported(FunctionOpInterface function,
   if (!function.getFunctionBody().hasOneBlock())
     return report(function.getLoc(),
                   "planning needs a function of one block; inline or outline "
-                  "its control flow first (for example with "
-                  "--lift-cf-to-scf)");
+                  "its control flow first (for example with " +
+                      foreignFlag("lift-cf-to-scf") + ")");
   if (!function.front().mightHaveTerminator())
     return report(function.getLoc(),
                   "planning needs a function that ends with an op that returns "

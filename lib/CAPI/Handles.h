@@ -85,7 +85,7 @@ struct Messages {
   ckopt_message_handler handler = nullptr;
   void *user = nullptr;
   bool print = true; ///< warnings, as nobody set a handler
-  std::string errors;
+  ErrorLines errors;
   /// The file of a model that was given as bytes; "": the caller's own.
   std::string temporary;
 
@@ -135,7 +135,7 @@ struct ckopt_model {
 
 struct ckopt_options {
   bool graph = false;
-  std::vector<ckopt::Setting> settings;
+  std::vector<ckopt::GivenSetting> settings;
   std::string help;
   ckopt_message_handler handler = nullptr;
   void *user = nullptr;

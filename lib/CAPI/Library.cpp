@@ -9,7 +9,6 @@
 #include "ckopt/Runtime/ckrt.h"
 #include "ckopt/Support/Npz.h"
 #include "ckopt/Support/Safetensors.h"
-#include "ckopt/Support/Wording.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 
@@ -55,8 +54,7 @@ ckopt_status capi::fail(llvm::Error error) {
   if (!error)
     return CKOPT_OK;
   ErrorText text = takeErrorText(std::move(error));
-  return fail(int32_t(text.code),
-              wordSettings(text.text, SettingStyle::Named).c_str());
+  return fail(int32_t(text.code), text.message.in(SettingStyle::Named).c_str());
 }
 
 llvm::Error capi::statusError(ckopt_status status, const llvm::Twine &text) {

@@ -6,8 +6,6 @@
 #include "Handles.h"
 
 #include "ckopt/Planner/Request.h"
-#include "ckopt/Support/ToldError.h"
-#include "ckopt/Support/Wording.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -23,28 +21,6 @@ using namespace ckopt::capi;
 // Options
 //===----------------------------------------------------------------------===//
 
-/// Writes the names in a program's help as options are set: without dashes. The
-/// texts beside them stay in their column.
-static std::string nameOptions(llvm::StringRef help) {
-  std::string result;
-  while (!help.empty()) {
-    auto [line, rest] = help.split('\n');
-    help = rest;
-    if (line.starts_with("  -")) {
-      llvm::StringRef name = line.ltrim(" -");
-      size_t dashes = line.size() - name.size() - 2;
-      auto [head, text] = name.split("  ");
-      result += "  " + head.str();
-      if (head.size() < name.size())
-        result += std::string(dashes + 2, ' ') + text.str();
-    } else {
-      result += line;
-    }
-    result += '\n';
-  }
-  return wordSettings(result, SettingStyle::Named);
-}
-
 static ckopt_status createOptions(ckopt_options **options, bool graph) {
   return guarded([&]() -> llvm::Error {
     if (!options)
@@ -52,7 +28,8 @@ static ckopt_status createOptions(ckopt_options **options, bool graph) {
     *options = nullptr;
     auto made = std::make_unique<ckopt_options>();
     made->graph = graph;
-    made->help = nameOptions(graph ? planner::requestHelp() : settingsHelp());
+    made->help = graph ? planner::requestHelp(SettingStyle::Named)
+                       : settingsHelp(SettingStyle::Named);
     *options = made.release();
     return llvm::Error::success();
   });
@@ -81,7 +58,7 @@ static llvm::Error setOption(ckopt_options *options, const char *name,
                     [](char c) { return llvm::isAlnum(c) || c == '-'; }))
     return usageError("'" + llvm::Twine(name) +
                       "' is no option: names have letters, digits and dashes");
-  Setting setting(name, std::move(value));
+  GivenSetting setting(name, std::move(value));
   if (llvm::Error error = options->graph
                               ? planner::readRequest(setting).takeError()
                               : checkSetting(setting))
@@ -130,29 +107,21 @@ void Messages::add(const Message &message) {
   if (message.severity != Message::Severity::Note)
     kind = message.severity;
   Message said = message;
-  said.text =
-      wordModel(wordSettings(message.text, SettingStyle::Named), temporary);
-  if (kind == Message::Severity::Error)
-    errors += (errors.empty() ? "" : "\n") +
-              (said.severity == kind ? said.placed() : said.str());
+  said.text = nameGivenBytes(message.text, temporary).in(SettingStyle::Named);
+  errors.add(message);
   if (handler)
     handler(user, int32_t(said.severity), said.where.c_str(),
-            said.text.c_str());
+            said.text.inShell().c_str());
   else if (print && kind == Message::Severity::Warning)
     printMessage(said);
 }
 
 llvm::Error Messages::explain(llvm::Error error) {
-  std::string before;
-  std::swap(before, errors);
-  if (!error || (before.empty() && temporary.empty()))
+  MessageText before = errors.take();
+  if (!error)
     return error;
-  bool isTold = error.isA<ToldError>();
   ErrorText text = takeErrorText(std::move(error));
-  if (isTold && !before.empty())
-    return makeError(text.code, before);
-  return makeError(text.code, before + (before.empty() ? "" : "\n") +
-                                  wordModel(text.text, temporary));
+  return makeError(text.code, nameGivenBytes(text.after(before), temporary));
 }
 
 //===----------------------------------------------------------------------===//
@@ -231,8 +200,9 @@ llvm::Expected<Request> capi::readRequest(const ckopt_model *model,
     return misuse("the model is NULL");
   if (options && options->graph)
     return misuse("the options are those of ckopt_plan_graph");
-  auto settings = readSettings(
-      model->file->path, options ? options->settings : std::vector<Setting>());
+  auto settings =
+      readSettings(model->file->path,
+                   options ? options->settings : std::vector<GivenSetting>());
   if (!settings)
     return settings.takeError();
   auto messages = std::make_shared<Messages>();

@@ -198,7 +198,7 @@ ckopt_status ckopt_plan_graph(const char *json, size_t bytes,
       return misuse("the options are those of a step; those of a graph are "
                     "made by ckopt_options_create_for_graph");
     auto request = planner::readRequest(options ? options->settings
-                                                : std::vector<Setting>());
+                                                : std::vector<GivenSetting>());
     if (!request)
       return request.takeError();
     if (llvm::Error error = planner::checkSearch(request->search))

@@ -184,10 +184,10 @@ llvm::Expected<bool> SourceLoop::nextBatch() {
 llvm::Error SourceLoop::ofBatch(llvm::Error error) const {
   ErrorText text = takeErrorText(std::move(error));
   if (text.code != ExitInputError)
-    return makeError(text.code, text.text);
+    return makeError(text.code, text.message);
   return inputError(name() + ": samples " + llvm::Twine(position - batch) +
                     " to " + llvm::Twine(position - 1) + " of epoch " +
-                    llvm::Twine(epoch) + ": " + text.text);
+                    llvm::Twine(epoch) + ": " + text.message);
 }
 
 bool SourceLoop::stops(double loss, double rate) {

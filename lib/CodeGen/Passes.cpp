@@ -9,6 +9,7 @@
 #include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "mlir/Pass/PassManager.h"
@@ -31,7 +32,7 @@ namespace {
 FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
                                          const KernelSettings &settings) {
   auto fail = [&](llvm::Error error) {
-    return module.emitError(takeErrorText(std::move(error)).text);
+    return module.emitError() << takeErrorText(std::move(error)).message;
   };
   auto target = findTarget(settings.target);
   if (!target)
@@ -183,7 +184,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
       settings.deviceRates = deviceRates;
       llvm::Expected<MachineRates> rates = options->target->rates(settings);
       if (!rates) {
-        getOperation().emitError(takeErrorText(rates.takeError()).text);
+        getOperation().emitError() << takeErrorText(rates.takeError()).message;
         return signalPassFailure();
       }
       getOperation()->setAttr(kRatesAttr, ratesAttr(&getContext(), *rates));

@@ -14,6 +14,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Support/InputBuffer.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "ckopt/Target/Targets.h"
@@ -41,8 +42,7 @@ static Message::Severity severityOf(const Diagnostic &diagnostic) {
 /// Passes a diagnostic and its notes to the handler, with the node that it
 /// belongs to.
 static void handOn(Diagnostic &diagnostic, const MessageHandler &messages) {
-  Message message{severityOf(diagnostic), "",
-                  printable(diagnostic.str(), /*keepLines=*/true)};
+  Message message{severityOf(diagnostic), "", textOf(diagnostic).printable()};
   Location location = diagnostic.getLocation();
   if (std::string node = getSourceName(location); !node.empty())
     message.where = "node '" + printable(node) + "'";
@@ -75,8 +75,8 @@ Compilation::Compilation(CompileOptions options)
 Compilation::~Compilation() = default;
 
 void Compilation::say(Message::Severity severity,
-                      const llvm::Twine &text) const {
-  opts.messages({severity, "", text.str()});
+                      const MessageText &text) const {
+  opts.messages({severity, "", text});
 }
 
 /// Refuses a file that lacks parameters, or warns about it.
@@ -91,8 +91,8 @@ llvm::Error Compilation::judgeExport() const {
     return llvm::Error::success();
   std::string text = onnx_frontend::describeLost(diagnosis, opts.model);
   if (opts.lost == LostParameters::Refuse)
-    return inputError(text +
-                      "\n  --allow-inference-export trains what is left");
+    return inputError(text + "\n  " + Setting("allow-inference-export") +
+                      " trains what is left");
   say(Message::Severity::Warning, text);
   return llvm::Error::success();
 }
@@ -131,11 +131,11 @@ llvm::Error Compilation::checkTrainedTypes() const {
   return makeError(
       ExitUnsupported,
       "'" + opts.model + "': training updates weights of f32 or f64, and " +
-          std::to_string(count) + " are halves: " + names +
-          "; freeze them (--freeze, or --train='lora_.*' and the like), "
-          "convert "
-          "the model to f32 (for speed on a GPU add --precision=" +
-          type + "), or keep weights in f32 and cast them where they are read");
+          std::to_string(count) + " are halves: " + names + "; freeze them (" +
+          Setting("freeze") + ", or " + Setting("train", "'lora_.*'") +
+          " and the like), convert the model to f32 (for speed on a GPU add " +
+          Setting("precision", type) +
+          "), or keep weights in f32 and cast them where they are read");
 }
 
 /// Replaces random initialization rules; zeros and ones stay, since biases and
@@ -157,7 +157,8 @@ void Compilation::applyInit() {
       changed ? "init: " + opts.init + " for " + std::to_string(changed) +
                     " weights without values"
               : "init: the model has values for all weights that would start "
-                "with random numbers; --init changes nothing");
+                "with random numbers; " +
+                    Setting("init") + " changes nothing");
 }
 
 /// Finds the target, which completes the options.
@@ -265,7 +266,7 @@ llvm::Error Compilation::importModel() {
     return error;
   if (llvm::Error error = noteFrozenNorms())
     return error;
-  for (const std::string &text : imported.remarks)
+  for (const MessageText &text : imported.remarks)
     remark(text);
   noteUnclear();
   if (!opts.phases.to.empty() || !opts.phases.dumpDirectory.empty())

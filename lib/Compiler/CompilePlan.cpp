@@ -14,7 +14,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
-#include "ckopt/Support/ToldError.h"
+#include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"

@@ -34,17 +34,18 @@ static llvm::Expected<std::string> kernelFlags(const CompileOptions &options,
   auto kernels = target.codegen(options.step);
   if (!kernels)
     return kernels.takeError();
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << "--target=" << target.name() << " --threads=" << kernels->threads
-     << " --matmul-precision="
-     << runtime::productPrecisionName(kernels->precision) << ", vectors of "
-     << kernels->vectorBits << " bits";
+  std::string text =
+      ", vectors of " + std::to_string(kernels->vectorBits) + " bits";
   if (!options.step.cpuClass.empty())
-    os << ", libraries for " << options.step.cpuClass;
+    text += ", libraries for " + options.step.cpuClass;
   if (kernels->libraries && !kernels->libraries->hash.empty())
-    os << " by table " << kernels->libraries->hash;
-  return text;
+    text += " by table " + kernels->libraries->hash;
+  return (Setting("target", target.name()) + " " +
+          Setting("threads", std::to_string(kernels->threads)) + " " +
+          Setting("matmul-precision",
+                  runtime::productPrecisionName(kernels->precision)) +
+          text)
+      .inShell();
 }
 
 llvm::Error ckopt::noteMadeWith(ModuleOp module, const CompileOptions &options,
@@ -66,10 +67,10 @@ llvm::Error ckopt::noteMadeWith(ModuleOp module, const CompileOptions &options,
   return llvm::Error::success();
 }
 
-static llvm::Error refuse(StringRef from, const llvm::Twine &was,
-                          const llvm::Twine &now) {
-  return usageError("--compile-from=" + from + ": the IR was made with " + was +
-                    ", and " + now);
+static llvm::Error refuse(StringRef from, const MessageText &was,
+                          const MessageText &now) {
+  return usageError(Setting("compile-from", from) + ": the IR was made with " +
+                    was + ", and " + now);
 }
 
 llvm::Error ckopt::checkMadeWith(ModuleOp module, const CompileOptions &options,
@@ -78,8 +79,9 @@ llvm::Error ckopt::checkMadeWith(ModuleOp module, const CompileOptions &options,
   auto planned = module->getAttrOfType<StringAttr>(kTargetAttr);
   if (planned && planned.getValue() != target.name())
     return usageError("the IR was dumped from a compilation for target '" +
-                      planned.getValue() + "': give --target=" +
-                      planned.getValue() + ", or a dump from before 'fuse'");
+                      planned.getValue() + "': give " +
+                      Setting("target", planned.getValue()) +
+                      ", or a dump from before 'fuse'");
   auto made = module->getAttrOfType<DictionaryAttr>(kMadeWith);
   auto entry = [&](StringRef name) {
     auto text = made ? made.getAs<StringAttr>(name) : StringAttr();
@@ -97,13 +99,14 @@ llvm::Error ckopt::checkMadeWith(ModuleOp module, const CompileOptions &options,
       type != options.step.precision &&
       (type == "f16" || options.step.precision == "f16" ||
        placeOf(from) > placeOf("fuse")))
-    return refuse(from, "--precision=" + type,
-                  "the phases that follow need the same: give --precision=" +
-                      type);
+    return refuse(from, Setting("precision", type),
+                  "the phases that follow need the same: give " +
+                      Setting("precision", type));
   auto attention = made ? made.getAs<BoolAttr>(kAttention) : BoolAttr();
   if (attention && placeOf(from) > placeOf("normalize") &&
       attention.getValue() != hasAttention(options.step, target))
-    return refuse(from, entry(kKernels) + " --precision=" + entry(kType),
+    return refuse(from,
+                  entry(kKernels) + " " + Setting("precision", entry(kType)),
                   "'normalize' treats attention otherwise for these flags: "
                   "give the same, or a dump from before it");
   auto kernels = kernelFlags(options, target);

@@ -94,14 +94,14 @@ llvm::Expected<int64_t> LossChooser::chooseAxis(const Attached &loss,
     auto axis = resolveClassAxis(loss.shape, batch);
     if (axis)
       return axis;
-    return withContext(axis.takeError(), "--loss=" + loss.term->kind);
+    return withContext(axis.takeError(), Setting("loss", loss.term->kind));
   }
   auto axis = defaultClassAxis(loss.shape, step.lossSettings.softTargets);
   if (axis && loss.shape.size() == 3 && !targets)
     compilation.remark("classes of '" + loss.term->output + "' " +
                        shapeString(loss.shape) +
-                       " along its last axis, for want of data to look at "
-                       "(--class-axis=1 for [N, C, T])");
+                       " along its last axis, for want of data to look at (" +
+                       Setting("class-axis", "1") + " for [N, C, T])");
   return axis;
 }
 
@@ -142,8 +142,9 @@ llvm::Error LossChooser::settleClasses(llvm::ArrayRef<Attached> losses) {
   if (!any)
     return llvm::Error::success();
   if (!frontAgrees && !backAgrees)
-    return inputError("the losses have their classes along different axes, "
-                      "and one --class-axis is for all of them");
+    return inputError(
+        "the losses have their classes along different axes, and one " +
+        Setting("class-axis") + " is for all of them");
   settings.classAxis = frontAgrees ? front : back;
   return llvm::Error::success();
 }
@@ -169,7 +170,7 @@ llvm::Error LossChooser::run() {
     return llvm::Error::success();
   if (step.loss.empty())
     step.loss.emplace_back().kind = kOutputTerm.str();
-  std::string text;
+  MessageText text;
   if (llvm::Error error = resolveLoss(forward, step.loss, text))
     return error;
   if (!text.empty())
@@ -190,9 +191,10 @@ llvm::Error LossChooser::run() {
   }
   if (losses.size() > 1 && data.namesFiles() &&
       data.targets.find('=') == std::string::npos)
-    return usageError("several losses take targets: give --targets=" +
-                      losses[0].term->output + "=ARRAY," +
-                      losses[1].term->output + "=ARRAY");
+    return usageError("several losses take targets: give " +
+                      Setting("targets", losses[0].term->output + "=ARRAY," +
+                                             losses[1].term->output +
+                                             "=ARRAY"));
   if (llvm::Error error = settleClasses(losses))
     return error;
   settleEvaluation(losses);

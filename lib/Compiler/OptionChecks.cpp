@@ -48,31 +48,35 @@ ckopt::checkLossSettings(const StepOptions &step,
               (setting == ~0u || findLossKind(term.kind)->settings & setting);
     if (read)
       continue;
-    std::string takers;
+    MessageText takers;
     for (const LossKind &kind : lossKinds())
       if (setting != ~0u && kind.settings & setting)
-        takers += (takers.empty() ? "" : ", ") + kind.name.str();
-    return usageError("--" + flag +
-                      " is for losses that are attached (--loss=" +
-                      (takers.empty() ? "KIND" : takers) +
+        takers += takers.empty() ? Setting("loss", kind.name)
+                                 : MessageText(", ") + kind.name;
+    return usageError(Setting::ofFlag(flag) +
+                      " is for losses that are attached (" +
+                      (takers.empty() ? Setting("loss", "KIND") : takers) +
                       "); a loss that the model holds has its own");
   }
   if (set.softTargets && isGiven("ignore-index"))
-    return usageError("--ignore-index is for labels, and --soft-targets takes "
-                      "none: leave out one of the two");
+    return usageError(Setting("ignore-index") + " is for labels, and " +
+                      Setting("soft-targets") +
+                      " takes none: leave out one of the two");
   if (set.reduction == "batchmean")
     for (const LossTerm &term : terms)
       if (term.attaches() &&
           !(findLossKind(term.kind)->settings & LossKind::BatchMean))
-        return usageError("--reduction=batchmean is for --loss=kl");
+        return usageError(Setting("reduction", "batchmean") + " is for " +
+                          Setting("loss", "kl"));
   return llvm::Error::success();
 }
 
 llvm::Error ckopt::checkUpdates(const OptimizerSettings &optimizer) {
   if (!optimizer.kind.empty())
     return llvm::Error::success();
-  return usageError("--optimizer=none changes no weights: there is nothing to "
-                    "train ('ckopt grad' writes gradients)");
+  return usageError(Setting("optimizer", "none") +
+                    " changes no weights: there is nothing to train ('ckopt "
+                    "grad' writes gradients)");
 }
 
 /// Whether a setting differs from its default.
@@ -96,16 +100,18 @@ static bool isChanged(const LossSettings &set, StringRef flag) {
 static llvm::Error checkOptimizer(const CompileOptions &options) {
   const OptimizerSettings &settings = options.step.optimizer;
   if (!(settings.clipNorm >= 0) || std::isinf(settings.clipNorm))
-    return usageError("--clip-norm is a number from 0 on");
+    return usageError(Setting("clip-norm") + " is a number from 0 on");
   if (!(settings.ema >= 0 && settings.ema < 1))
-    return usageError("--ema must lie in [0, 1)");
+    return usageError(Setting("ema") + " must lie in [0, 1)");
   if (settings.accumulate < 1)
-    return usageError("--accumulate: an update needs at least one batch");
+    return usageError(Setting("accumulate") +
+                      ": an update needs at least one batch");
   if (settings.kind.empty()) {
     if (settings.values.empty() && options.groups.empty() && settings.ema == 0)
       return llvm::Error::success();
-    return usageError("--optimizer=none has no updates that settings, groups "
-                      "and averages could be about");
+    return usageError(
+        Setting("optimizer", "none") +
+        " has no updates that settings, groups and averages could be about");
   }
   const OptimizerKind *kind = findOptimizer(settings.kind);
   if (!kind)
@@ -116,16 +122,18 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
   for (const ParameterGroup &group : options.groups) {
     std::string problem;
     if (!llvm::Regex(group.pattern).isValid(problem))
-      return usageError("--group='" + group.text + "': " + problem);
+      return usageError(Setting("group", inQuotes(group.text)) + ": " +
+                        problem);
     HyperValues values = settings.values;
     for (const auto &[name, value] : group.values)
       values[name] = value;
     if (llvm::Error error = checkHyperValues(*kind, values))
-      return withContext(std::move(error), "--group='" + group.text + "'");
+      return withContext(std::move(error),
+                         Setting("group", inQuotes(group.text)));
     if (group.learningRate && options.learningRate == 0)
-      return usageError("--group='" + group.text +
-                        "': a group's lr needs an --lr above 0, whose schedule "
-                        "it follows");
+      return usageError(Setting("group", inQuotes(group.text)) +
+                        ": a group's lr needs an " + Setting("lr") +
+                        " above 0, whose schedule it follows");
   }
   return llvm::Error::success();
 }
@@ -133,7 +141,7 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
 /// Numbers that flags would not take.
 static llvm::Error checkLossNumbers(const LossSettings &set) {
   if (!(set.labelSmoothing >= 0 && set.labelSmoothing <= 1))
-    return usageError("--label-smoothing is a share, from 0 to 1");
+    return usageError(Setting("label-smoothing") + " is a share, from 0 to 1");
   for (const std::vector<double> *weights : {&set.classWeights, &set.posWeight})
     for (double weight : *weights)
       if (!(weight >= 0) || std::isinf(weight))
@@ -141,8 +149,9 @@ static llvm::Error checkLossNumbers(const LossSettings &set) {
                           "on");
   if (!(set.beta >= 0) || !(set.delta >= 0) || std::isinf(set.beta) ||
       std::isinf(set.delta) || !std::isfinite(set.margin))
-    return usageError("--beta and --delta are numbers from 0 on, --margin is "
-                      "any finite one");
+    return usageError(Setting("beta") + " and " + Setting("delta") +
+                      " are numbers from 0 on, " + Setting("margin") +
+                      " is any finite one");
   return llvm::Error::success();
 }
 
@@ -161,7 +170,7 @@ static llvm::Error checkBudget(const MemoryBudget &budget) {
 /// What decides kernels, as flags would take it.
 static llvm::Error checkKernelSettings(const KernelSettings &kernels) {
   if (!llvm::is_contained({"channels-last", "none"}, StringRef(kernels.layout)))
-    return usageError("--layout: '" + kernels.layout +
+    return usageError(Setting("layout") + ": '" + kernels.layout +
                       "' is not one of channels-last, none");
   if (!llvm::is_contained({0u, 128u, 256u, 512u}, kernels.vectorBits))
     return usageError("vectors have 128, 256 or 512 bits, or 0 for none, not " +
@@ -182,10 +191,10 @@ static llvm::Error checkNumbers(const CompileOptions &options) {
                       llvm::Twine(options.target.optLevel));
   if (!llvm::is_contained({"auto", "kaiming", "xavier", "normal"},
                           StringRef(options.init)))
-    return usageError("--init: '" + options.init +
+    return usageError(Setting("init") + ": '" + options.init +
                       "' is not one of auto, kaiming, xavier, normal");
   if (options.learningRate < 0 || std::isinf(options.learningRate))
-    return usageError("--lr is a number from 0 on");
+    return usageError(Setting("lr") + " is a number from 0 on");
   if (llvm::Error error = checkKernelSettings(step))
     return error;
   if (llvm::Error error = checkBudget(step.remat.budget))
@@ -197,14 +206,14 @@ llvm::Error ckopt::checkAllPhases(const PhaseControl &phases) {
   if (phases.to.empty() || phases.to == "plan-memory")
     return llvm::Error::success();
   return usageError("there is no code to make of phases that stop behind '" +
-                    phases.to + "' (--compile-to)");
+                    phases.to + "' (" + Setting("compile-to") + ")");
 }
 
 llvm::Error ckopt::checkThreadsHere(int64_t threads) {
   int64_t cores = std::max(1u, std::thread::hardware_concurrency());
   if (threads <= 4 * cores)
     return llvm::Error::success();
-  return usageError("--threads=" + llvm::Twine(threads) +
+  return usageError(Setting("threads", llvm::Twine(threads)) +
                     " is more than four for each of this machine's cores (" +
                     llvm::Twine(cores) + ")");
 }
@@ -216,18 +225,20 @@ static llvm::Error checkLossScale(const StepOptions &step) {
     return given.dynamic == usual.dynamic && given.initial == usual.initial &&
                    given.growthInterval == usual.growthInterval
                ? llvm::Error::success()
-               : usageError("losses are scaled with --precision=f16 alone: "
-                            "leave out --loss-scale and its kin");
+               : usageError("losses are scaled with " +
+                            Setting("precision", "f16") + " alone: leave out " +
+                            Setting("loss-scale") + " and its kin");
   if (!autodiff::isLossScale(given.initial))
     return usageError(
-        llvm::Twine(given.dynamic ? "--loss-scale-init" : "--loss-scale") +
+        (given.dynamic ? Setting("loss-scale-init") : Setting("loss-scale")) +
         " must be a power of two between 2^-" +
         llvm::Twine(autodiff::kMaxScaleExponent) + " and 2^" +
         llvm::Twine(autodiff::kMaxScaleExponent) +
         ", so that scaling rounds "
         "nothing");
   if (given.growthInterval < 1)
-    return usageError("--loss-scale-growth-interval must be 1 or more");
+    return usageError(Setting("loss-scale-growth-interval") +
+                      " must be 1 or more");
   return llvm::Error::success();
 }
 
@@ -237,27 +248,29 @@ static llvm::Error checkPrecision(const CompileOptions &options) {
   const StepOptions &step = options.step;
   std::string problem;
   if (!step.keepF32.empty() && !llvm::Regex(step.keepF32).isValid(problem))
-    return usageError("--keep-f32='" + step.keepF32 + "': " + problem);
+    return usageError(Setting("keep-f32", inQuotes(step.keepF32)) + ": " +
+                      problem);
   if (llvm::Error error = checkLossScale(step))
     return error;
   const std::string &type = step.precision;
   if (type == "f32")
     return step.keepF32.empty()
                ? llvm::Error::success()
-               : usageError("--keep-f32 is for --precision=bf16 and f16: in "
-                            "f32 all nodes are kept");
+               : usageError(Setting("keep-f32") + " is for " +
+                            Setting("precision", "bf16") +
+                            " and f16: in f32 all nodes are kept");
   if (type != "bf16" && type != "f16")
-    return usageError("--precision: '" + type +
+    return usageError(Setting("precision") + ": '" + type +
                       "' is not one of f32, bf16, f16");
   if (options.import.computeType == "f64")
-    return usageError("--precision=" + type +
-                      " stores what is f32, and --compute-type=f64 has none: "
-                      "leave out one of the two");
+    return usageError(Setting("precision", type) + " stores what is f32, and " +
+                      Setting("compute-type", "f64") +
+                      " has none: leave out one of the two");
   llvm::StringRef products = step.matmulPrecision;
   if (products != "f32" && products != "highest" && products != type &&
       !(products == "medium" && type == "bf16"))
-    return usageError("--precision=" + type +
-                      " and --matmul-precision=" + step.matmulPrecision +
+    return usageError(Setting("precision", type) + " and " +
+                      Setting("matmul-precision", step.matmulPrecision) +
                       " contradict each other: products are by " + type);
   return llvm::Error::success();
 }
@@ -269,11 +282,11 @@ llvm::Error ckopt::checkOptions(const CompileOptions &options) {
   if (llvm::Error error = checkPrecision(options))
     return error;
   if (!parseChunkRows(step.chunkVocab))
-    return usageError("--chunk-vocab: '" + step.chunkVocab +
+    return usageError(Setting("chunk-vocab") + ": '" + step.chunkVocab +
                       "' is not auto, off, or a positive number");
   if (step.attention != "auto" && step.attention != "on" &&
       step.attention != "off")
-    return usageError("--attention: '" + step.attention +
+    return usageError(Setting("attention") + ": '" + step.attention +
                       "' is not one of auto, on, off");
   if (llvm::Error error = checkPolicyForm(step.remat.policy))
     return error;

@@ -18,7 +18,7 @@
 #include "ckopt/Precision/Passes.h"
 #include "ckopt/Remat/Passes.h"
 #include "ckopt/Support/AtomicFile.h"
-#include "ckopt/Support/ToldError.h"
+#include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -229,7 +229,7 @@ bool ckopt::overlaps(const StepOptions &options) {
 /// Refuses what steps of several ranks cannot do yet.
 static llvm::Error checkRanks(const StepOptions &options) {
   if (options.ranks < 1)
-    return usageError("--parallel=" + parallelText(options) +
+    return usageError(Setting("parallel", parallelText(options)) +
                       ": there is at least one rank");
   return llvm::Error::success();
 }
@@ -242,9 +242,10 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
   if (llvm::Error error = checkRanks(options))
     return std::move(error);
   if (options.attention == "on" && !hasAttention(options, target))
-    return usageError("--attention=on: with products of pieces "
-                      "(--matmul-precision) and with --precision=f16 "
-                      "attention is products and a softmax");
+    return usageError(
+        Setting("attention", "on") + ": with products of pieces (" +
+        Setting("matmul-precision") + ") and with " +
+        Setting("precision", "f16") + " attention is products and a softmax");
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
                     [options, &target](OpPassManager &passes) {
@@ -302,9 +303,10 @@ static llvm::Error checkNext(ModuleOp module, ArrayRef<Phase> phases,
   for (size_t i = 0; i < phases.size(); ++i)
     if (phases[i].name == from && i > 0 &&
         phases[i - 1].name != behind.getValue())
-      return usageError(
-          "--compile-from=" + from + " goes on behind '" + phases[i - 1].name +
-          "', and the IR was dumped behind '" + behind.getValue() + "'");
+      return usageError(Setting("compile-from", from) + " goes on behind '" +
+                        phases[i - 1].name +
+                        "', and the IR was dumped behind '" +
+                        behind.getValue() + "'");
   return llvm::Error::success();
 }
 

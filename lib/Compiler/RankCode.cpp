@@ -10,7 +10,6 @@
 #include "ckopt/Compiler/Together.h"
 #include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/ToldError.h"
 #include "ckopt/Target/Cpu/Emit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -50,34 +49,6 @@ static llvm::Error broadcastText(const Ranks &ranks, Announcement &head,
   return llvm::Error::success();
 }
 
-namespace {
-/// Keeps a line each of the errors that a handler is told, and their notes, for
-/// ranks that are not told them.
-class ErrorLines {
-public:
-  explicit ErrorLines(MessageHandler &handler)
-      : handler(handler), before(handler) {
-    handler = [this](const Message &message) {
-      bool isNote = message.severity == Message::Severity::Note;
-      if (!isNote)
-        ofError = message.severity == Message::Severity::Error;
-      if (ofError)
-        text += (text.empty() ? "" : "\n") +
-                (isNote ? message.str() : message.placed());
-      before(message);
-    };
-  }
-  ~ErrorLines() { handler = before; }
-  const std::string &lines() const { return text; }
-
-private:
-  MessageHandler &handler;
-  MessageHandler before;
-  bool ofError = false; ///< the last one that was no note
-  std::string text;
-};
-} // namespace
-
 /// Runs `make` on rank 0, and `take` with what it returned on the others.
 /// `messages` is told why rank 0 failed, and the others' errors say it.
 static llvm::Error
@@ -88,32 +59,36 @@ fromMain(const Ranks &ranks, MessageHandler &messages,
   std::string text;
   Announcement head;
   ErrorText why;
-  bool isTold = false;
   if (ranks.isMain()) {
-    ErrorLines told(messages);
+    ErrorLines told;
+    MessageHandler before = messages;
+    messages = [&](const Message &message) {
+      told.add(message);
+      before(message);
+    };
     auto own = make();
+    messages = std::move(before);
     if (!own && ranks.failureEndsAll())
       return own.takeError();
     if (own) {
       text = std::move(*own);
     } else {
-      llvm::Error error = own.takeError();
-      isTold = error.isA<ToldError>();
-      why = takeErrorText(std::move(error));
+      why = takeErrorText(own.takeError());
       head.code = why.code;
-      text = isTold && !told.lines().empty() ? told.lines() : why.text;
+      text = (why.wasTold ? why.after(told.take()) : why.message).pack();
     }
   }
   llvm::Error sent = broadcastText(ranks, head, text);
   if (why.code != ExitOk) {
     llvm::consumeError(std::move(sent));
-    return isTold ? toldError(why.code, why.text)
-                  : makeError(why.code, why.text);
+    return why.wasTold ? toldError(why.code, why.message)
+                       : makeError(why.code, why.message);
   }
   if (sent)
     return sent;
   if (head.code != ExitOk)
-    return makeError(ExitCode(head.code), "rank 0: " + text);
+    return makeError(ExitCode(head.code),
+                     "rank 0: " + MessageText::unpack(text));
   return ranks.isMain() ? llvm::Error::success() : take(text);
 }
 

@@ -37,11 +37,11 @@ static bool isOwnAffair(llvm::StringRef flag, bool sharded) {
 }
 
 /// Returns the flag as it was written, or what else there is to say.
-static std::string written(const GivenFlags &flags, const std::string &name,
+static MessageText written(const GivenFlags &flags, const std::string &name,
                            const std::string &who) {
   auto found = flags.find(name);
   if (found == flags.end())
-    return who + " has no" + flagText(name);
+    return who + " has no " + Setting::ofFlag(name);
   return who + " has" + found->second;
 }
 
@@ -52,7 +52,7 @@ static GivenFlags parseFlags(llvm::StringRef text) {
   while (!text.empty()) {
     auto [name, rest] = text.split(kNameEnd);
     auto [value, next] = rest.split(kTextEnd);
-    flags[name.str()] = value.str();
+    flags[name.str()] = MessageText::unpack(value);
     text = next;
   }
   return flags;
@@ -89,7 +89,7 @@ llvm::Error ckopt::agreeOnFlags(const CompileOptions &options) {
   std::string text;
   for (const auto &[name, value] : options.flags)
     if (!isOwnAffair(name, options.step.shards > 1))
-      text += name + kNameEnd + value + kTextEnd;
+      text += name + kNameEnd + value.pack() + kTextEnd;
   auto texts = options.ranks.gatherTexts(text);
   if (!texts)
     return texts.takeError();

@@ -63,21 +63,21 @@ llvm::Error Compilation::checkTrained() {
                      .getNumElements();
     }
   }
-  auto noMatch = [&](const char *flag, const std::string &text) {
-    return inputError(std::string(flag) + "='" + text +
-                      "' matches no weight of '" + opts.model +
+  auto noMatch = [&](const Setting &pattern) {
+    return inputError(pattern + " matches no weight of '" + opts.model +
                       "' (the whole name has to match, as in '.*weight'); "
                       "its weights: " +
                       listNames(weights));
   };
   if (!frozen)
-    return noMatch("--freeze", freezeText);
+    return noMatch(Setting("freeze", inQuotes(freezeText)));
   if (!trained)
-    return noMatch("--train", trainText);
+    return noMatch(Setting("train", inQuotes(trainText)));
   if (!left && !trainText.empty() && !freezeText.empty())
-    return inputError("nothing is left to train: --freeze='" + freezeText +
-                      "' matches all that --train='" + trainText +
-                      "' does, and wins");
+    return inputError(
+        "nothing is left to train: " + Setting("freeze", inQuotes(freezeText)) +
+        " matches all that " + Setting("train", inQuotes(trainText)) +
+        " does, and wins");
   trainedLines.push_back("trained: " + std::to_string(left) + " of " +
                          std::to_string(weights.size()) + " weights, " +
                          groupDigits(numbers) + " numbers");
@@ -102,7 +102,8 @@ void Compilation::noteUnclear() const {
   if (!names.empty())
     remark("trained, if they are no buffers, which this form of export does "
            "not tell: " +
-           names + "; --freeze='" + pattern + "' keeps them as they are");
+           names + "; " + Setting("freeze", inQuotes(pattern)) +
+           " keeps them as they are");
 }
 
 /// Returns settings like "weight_decay 0, lr 0.0001".
@@ -160,7 +161,7 @@ llvm::Error Compilation::applyGroups() {
     }
   }
   for (auto [group, in] : llvm::zip_equal(opts.groups, members)) {
-    std::string what = "--group='" + group.text + "' matches ";
+    MessageText what = Setting("group", inQuotes(group.text)) + " matches ";
     if (!in.count && in.taken)
       return inputError(what + "only weights that an earlier group has: the "
                                "first match counts");
@@ -185,10 +186,11 @@ llvm::Error Compilation::noteFrozenNorms() {
   size_t frozen = findFrozenNorms(forward).size(), all = 0;
   forward.walk([&](BatchNormOp) { ++all; });
   if (!frozen)
-    return inputError(
-        "--freeze-norms finds no batch norm whose weights are frozen, of " +
-        std::to_string(all) + " in '" + opts.model +
-        "': freeze some (--freeze, --train), or leave it out");
+    return inputError(Setting("freeze-norms") +
+                      " finds no batch norm whose weights are frozen, of " +
+                      std::to_string(all) + " in '" + opts.model +
+                      "': freeze some (" + Setting("freeze") + ", " +
+                      Setting("train") + "), or leave it out");
   trainedLines.push_back(std::to_string(frozen) + " of " + std::to_string(all) +
                          " batch norms use and keep their running statistics");
   return llvm::Error::success();

@@ -23,23 +23,23 @@ static int64_t numberOf(const char *name) {
 llvm::Expected<Ranks> ckopt::meetByFile(int64_t ranks, llvm::StringRef file,
                                         double timeout) {
   if (launchedRanks() > 0)
-    return usageError("mpirun started this process, and MPI carries NCCL's id: "
-                      "leave out --nccl-id");
+    return usageError(
+        "mpirun started this process, and MPI carries NCCL's id: leave out " +
+        Setting("nccl-id"));
   int64_t rank = numberOf("RANK"), size = numberOf("WORLD_SIZE");
   if (size < 0 || rank < 0)
-    return usageError("--nccl-id needs RANK and WORLD_SIZE in the environment "
-                      "of each process: its number from 0, and how many there "
-                      "are");
+    return usageError(Setting("nccl-id") +
+                      " needs RANK and WORLD_SIZE in the environment of each "
+                      "process: its number from 0, and how many there are");
   if (size != ranks)
-    return usageError("WORLD_SIZE=" + llvm::Twine(size) +
-                      " processes, and --parallel is for " +
-                      llvm::Twine(ranks));
+    return usageError("WORLD_SIZE=" + llvm::Twine(size) + " processes, and " +
+                      Setting("parallel") + " is for " + llvm::Twine(ranks));
   if (rank >= size)
     return usageError("RANK=" + llvm::Twine(rank) + " of WORLD_SIZE=" +
                       llvm::Twine(size) + ": ranks are counted from 0");
   if (!World::current()) {
     runtime::chooseNccl();
-    if (std::string why =
+    if (MessageText why =
             World::openNccl(file.str(), int32_t(rank), int32_t(size), timeout);
         !why.empty())
       return makeError(ExitRank, why);

@@ -61,18 +61,16 @@ int64_t ckopt::ranksOfMachine(int64_t ranks) {
 }
 
 llvm::Error ckopt::checkLaunch(int64_t wanted,
-                               llvm::function_ref<std::string(int64_t)> line) {
+                               llvm::function_ref<MessageText(int64_t)> line) {
   int64_t launched = launchedRanks();
   std::string started = "mpirun started " + std::to_string(launched) +
                         " process" + (launched == 1 ? "" : "es");
   if (launched > 1 && wanted == 1)
-    return usageError(started +
-                      ", and without --parallel each of them would "
-                      "train alone: " +
-                      line(launched));
+    return usageError(started + ", and without " + Setting("parallel") +
+                      " each of them would train alone: " + line(launched));
   if (launched > 0 && launched != wanted)
-    return usageError(started +
-                      ", and --parallel takes another number: " + line(wanted));
+    return usageError(started + ", and " + Setting("parallel") +
+                      " takes another number: " + line(wanted));
   if (launched > 0)
     return llvm::Error::success();
   // Another launcher's variables: torchrun, or a script.
@@ -97,9 +95,9 @@ std::optional<Message> ckopt::describeBinding(int64_t threads) {
   return Message{Message::Severity::Warning, "",
                  "a rank's " + std::to_string(threads) + " threads share " +
                      std::to_string(count) +
-                     " of the machine's cores, to which mpirun bound it: "
-                     "--bind-to none, or --threads=" +
-                     std::to_string(count)};
+                     " of the machine's cores, to which mpirun bound it: " +
+                     foreignFlag("bind-to") + " none, or " +
+                     Setting("threads", std::to_string(count))};
 }
 
 llvm::Expected<Ranks> ckopt::openWorld(int64_t ranks, double timeout) {
@@ -118,7 +116,7 @@ llvm::Expected<Ranks> ckopt::openWorld(int64_t ranks, double timeout) {
 
 llvm::Expected<Ranks>
 ckopt::meetOthers(int64_t ranks, llvm::StringRef file, double timeout,
-                  llvm::function_ref<std::string(int64_t)> line) {
+                  llvm::function_ref<MessageText(int64_t)> line) {
   if (!file.empty())
     return meetByFile(ranks, file, timeout);
   if (llvm::Error error = checkLaunch(ranks, line))

@@ -13,10 +13,11 @@ using llvm::StringRef;
 
 using namespace ckopt::takers;
 
-llvm::Error DriverFlags::setBudget(StringRef flag, const MemoryBudget &budget) {
+llvm::Error DriverFlags::setBudget(const MessageText &flag,
+                                   const MemoryBudget &budget) {
   if (!budgetFlag.empty() && budgetFlag != flag)
-    return usageError("give one of " + budgetFlag + " and " + flag.str());
-  budgetFlag = flag.str();
+    return usageError("give one of " + budgetFlag + " and " + flag);
+  budgetFlag = flag;
   o.compile.step.remat.budget = budget;
   return llvm::Error::success();
 }
@@ -27,17 +28,19 @@ void DriverFlags::addBudgetFlags() {
   StepOptions &step = o.compile.step;
   unsigned one = Stepping & ~Compare;
   add("memory-budget", "BYTES", one,
-      "real peak: 512MiB, 2GB, plain bytes, 0.6x (--budget-ratio), or min",
+      "real peak: 512MiB, 2GB, plain bytes, 0.6x (" + Setting("budget-ratio") +
+          "), or min",
       [this](StringRef text) -> llvm::Error {
         auto budget = parseMemoryBudget(text);
         if (!budget)
           return budget.takeError();
         if (budget->kind == MemoryBudget::Kind::Bytes && budget->bytes == 0)
-          return usageError("--memory-budget: 0 bytes hold nothing; 'min' asks "
-                            "for the smallest possible");
-        return setBudget("--memory-budget", *budget);
+          return usageError(
+              Setting("memory-budget") +
+              ": 0 bytes hold nothing; 'min' asks for the smallest possible");
+        return setBudget(Setting("memory-budget"), *budget);
       });
-  auto ratio = [this](StringRef flag, MemoryBudget::Kind kind) {
+  auto ratio = [this](const MessageText &flag, MemoryBudget::Kind kind) {
     return [this, flag, kind](StringRef text) -> llvm::Error {
       auto budget = parseBudgetRatio(text, kind, flag);
       if (!budget)
@@ -46,15 +49,15 @@ void DriverFlags::addBudgetFlags() {
     };
   };
   add("budget-ratio", "R", one, "R times the arena without recomputation",
-      ratio("--budget-ratio", MemoryBudget::Kind::Ratio));
+      ratio(Setting("budget-ratio"), MemoryBudget::Kind::Ratio));
   add("activation-ratio", "R", one,
       "R applied to the part that recomputation can reduce",
-      ratio("--activation-ratio", MemoryBudget::Kind::ActivationRatio));
+      ratio(Setting("activation-ratio"), MemoryBudget::Kind::ActivationRatio));
   add("minimum", "", one, "the smallest budget that can be found",
       [this](StringRef) {
         MemoryBudget budget;
         budget.kind = MemoryBudget::Kind::Minimum;
-        return setBudget("--minimum", budget);
+        return setBudget(Setting("minimum"), budget);
       });
   add("budgets", "LIST", Compare,
       "budgets, ratios (0.6) or min, separated by commas (default "
@@ -67,8 +70,8 @@ void DriverFlags::addBudgetFlags() {
           if (part == "none") {
             o.budgets.push_back({});
           } else if (part.contains('.') && !part.getAsDouble(ratioValue)) {
-            auto budget =
-                parseBudgetRatio(part, MemoryBudget::Kind::Ratio, "--budgets");
+            auto budget = parseBudgetRatio(part, MemoryBudget::Kind::Ratio,
+                                           Setting("budgets"));
             if (!budget)
               return budget.takeError();
             o.budgets.push_back(*budget);
@@ -100,8 +103,8 @@ void DriverFlags::addBudgetFlags() {
   planner::addSearchFlags(table, step.remat.search, Stepping);
   readBy("remat");
   add("cost-model", "MODEL", Stepping,
-      "times of kernels: analytic (default) or profile=FILE, as bench "
-      "--profile-out writes it",
+      "times of kernels: analytic (default) or profile=FILE, as bench " +
+          Setting("profile-out") + " writes it",
       flag::reads(flag::text("cost-model", o.costModel), o.costModel,
                   "profile="));
   readBy("");
@@ -137,25 +140,27 @@ void DriverFlags::addPolicyFlags() {
   add("checkpoint-region", "RULE", Stepping,
       "modules, by name or class, that keep only their inputs (repeatable)",
       rules(step.remat.policy.checkpoint));
-  add("plan", "FILE", one, "take the plan from a file of --plan-out",
+  add("plan", "FILE", one,
+      "take the plan from a file of " + Setting("plan-out"),
       flag::inputFile("plan", o.plan));
   add("plan-hint", "FILE", one,
-      "start from a plan of --plan-out; the answer is never worse",
+      "start from a plan of " + Setting("plan-out") +
+          "; the answer is never worse",
       flag::inputFile("plan-hint", o.planHint));
   add("remat-compare", "HOW", Stepping,
       "what a policy costs against a plan without it: quick (default: with at "
       "most a quarter more work), on (as long as for the policy), off",
       [&step](StringRef text) -> llvm::Error {
-        auto how = parseComparison(text);
+        auto how = parseComparison(text, Setting("remat-compare"));
         if (!how)
-          return usageError("--remat-" + takeErrorText(how.takeError()).text);
+          return how.takeError();
         step.remat.compare = *how;
         return llvm::Error::success();
       });
   readBy("");
   unsigned command = one & ~Program;
   add("plan-out", "FILE", command, "write the plan; it may be edited",
-      flag::outputFile("plan-out", o.planOut, "--plan-hint"));
+      flag::outputFile("plan-out", o.planOut, Setting("plan-hint")));
   add("plan-report", "FILE", command,
       "each value that is kept or computed again, and why (JSON)",
       flag::outputFile("plan-report", o.planReport));

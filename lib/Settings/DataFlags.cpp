@@ -24,8 +24,8 @@ void DriverFlags::addDataFlags() {
       "memory)",
       flag::text("data-cache", o.data.cache));
   add("tokens", "FILE", data,
-      "a text as numbers without a header: pieces of --sequence tokens are the "
-      "array 'tokens', the tokens that follow 'next'",
+      "a text as numbers without a header: pieces of " + Setting("sequence") +
+          " tokens are the array 'tokens', the tokens that follow 'next'",
       flag::inputFile("tokens", o.data.tokens));
   add("token-type", "TYPE", data, "uint8, uint16 (default), int32 or uint32",
       [this](StringRef text) -> llvm::Error {
@@ -36,7 +36,7 @@ void DriverFlags::addDataFlags() {
                         .Case("uint32", DType::U32)
                         .Default(std::nullopt);
         if (!type)
-          return usageError("--token-type: '" + text +
+          return usageError(Setting("token-type") + ": '" + text +
                             "' is not one of uint8, uint16, int32, uint32");
         o.data.tokenType = *type;
         return llvm::Error::success();
@@ -54,7 +54,7 @@ void DriverFlags::addDataFlags() {
   add("augment", "LIST", Train | Compare,
       "images: flip, crop[:PADDING], resized-crop[:LEAST_AREA], at random",
       [this](StringRef text) -> llvm::Error {
-        auto augment = parseAugmentation(text, "--augment");
+        auto augment = parseAugmentation(text, Setting("augment"));
         if (!augment)
           return augment.takeError();
         o.data.imageOptions.augment = *augment;
@@ -64,10 +64,12 @@ void DriverFlags::addDataFlags() {
       "images: means and deviations of values from 0 to 1, or 'imagenet' "
       "(default: none)",
       [this](StringRef text) {
-        return parseNormalization(text, "--normalize", o.data.imageOptions);
+        return parseNormalization(text, Setting("normalize"),
+                                  o.data.imageOptions);
       });
   add("validation", "FILE", Train | Compare,
-      "samples for evaluation alone, as --data, --tokens or --images",
+      "samples for evaluation alone, as " + Setting("data") + ", " +
+          Setting("tokens") + " or " + Setting("images"),
       flag::inputFile("validation", o.validation));
   add("validate-every", "N", Train,
       "evaluate after every N steps, too (default: at the end)",
@@ -76,7 +78,7 @@ void DriverFlags::addDataFlags() {
       "what evaluations compute beside loss and accuracy: topK (top5), "
       "perplexity, mse",
       [this](StringRef text) -> llvm::Error {
-        auto metrics = parseMetrics(text, "--metrics");
+        auto metrics = parseMetrics(text, Setting("metrics"));
         if (!metrics)
           return metrics.takeError();
         o.data.metrics = std::move(*metrics);
@@ -84,9 +86,10 @@ void DriverFlags::addDataFlags() {
       });
   add("best-by", "METRIC", Train,
       "what the best evaluation is judged by: loss (default), accuracy or one "
-      "of --metrics",
+      "of " +
+          Setting("metrics"),
       [this](StringRef text) -> llvm::Error {
-        auto metric = parseMetric(text, "--best-by");
+        auto metric = parseMetric(text, Setting("best-by"));
         if (!metric)
           return metric.takeError();
         o.train.bestBy = *metric;
@@ -95,7 +98,7 @@ void DriverFlags::addDataFlags() {
   add("keep-best", "FILE", Train,
       "the state of the best evaluation: a checkpoint (.safetensors) or "
       "weights (.onnx)",
-      flag::outputFile("keep-best", o.train.keepBest, "--resume"));
+      flag::outputFile("keep-best", o.train.keepBest, Setting("resume")));
   add("early-stop", "N", Train,
       "stop after N evaluations in a row that were not better",
       flag::number<int64_t>("early-stop", o.train.earlyStop, 1));
@@ -118,7 +121,7 @@ void DriverFlags::addRunFlags() {
       flag::number<double>("holdout", o.train.holdout, 0));
   add("checkpoint", "FILE", Train,
       "write a checkpoint (.safetensors) after each epoch",
-      flag::outputFile("checkpoint", o.train.checkpoint, "--resume"));
+      flag::outputFile("checkpoint", o.train.checkpoint, Setting("resume")));
   add("checkpoint-every", "N", Train, "steps between checkpoints",
       flag::number<int64_t>("checkpoint-every", o.train.checkpointEvery, 1));
   add("resume", "FILE", Train, "go on from a checkpoint, with the same bits",
@@ -130,32 +133,37 @@ void DriverFlags::addRunFlags() {
       "compare each recomputed value with the first one",
       [this](StringRef value) -> llvm::Error {
         if (!value.empty() && value != "keep")
-          return usageError("--verify-remat takes no value or 'keep'");
+          return usageError(Setting("verify-remat") +
+                            " takes no value or 'keep'");
         o.verifyRemat = true;
         o.keepValues = value == "keep";
         return llvm::Error::success();
       });
   add("parallel", "dp:N|fsdp:N|dp:M,fsdp:N", Train | Plan | Compile | Program,
       "N (or M times N) processes train together, each on a share of every "
-      "batch: mpirun -n N ckopt train ... (docs/parallel.md); --batch is that "
-      "of all; fsdp: N of them share weights and states",
+      "batch: mpirun -n N ckopt train ... (docs/parallel.md); " +
+          Setting("batch") +
+          " is that of all; fsdp: N of them share weights and states",
       [this](StringRef text) -> llvm::Error {
         return parseParallel(text, o.compile.step);
       });
   add("sync-batchnorm", "", Train | Plan | Compile | Program,
-      "with --parallel: batch norms normalize by the statistics of the whole "
-      "batch, not of each process's share",
+      "with " + Setting("parallel") +
+          ": batch norms normalize by the statistics of the whole batch, not "
+          "of each process's share",
       flag::turnOn(o.compile.step.syncNorms));
   add("no-overlap", "", Train | Plan | Compile | Program,
-      "with --parallel: ranks exchange tensors while nothing else runs, which "
-      "takes fewer bytes and more time; the bits are the same",
+      "with " + Setting("parallel") +
+          ": ranks exchange tensors while nothing else runs, which takes fewer "
+          "bytes and more time; the bits are the same",
       [this](StringRef) {
         o.compile.step.overlap = false;
         return llvm::Error::success();
       });
   add("rank-timeout", "SECONDS", Train | Program,
-      "with --parallel: end where another rank has not answered for so long "
-      "(default: wait)",
+      "with " + Setting("parallel") +
+          ": end where another rank has not answered for so long (default: "
+          "wait)",
       flag::number<double>("rank-timeout", o.rankTimeout, 0));
 }
 
@@ -166,16 +174,18 @@ void DriverFlags::addTimeFlags() {
   add("profile", "", Bench | Program,
       "time each kernel; print the table by time", flag::turnOn(o.profile));
   add("profile-out", "FILE", Bench,
-      "time each kernel; write the times for --cost-model=profile=FILE",
+      "time each kernel; write the times for " +
+          Setting("cost-model", "profile=FILE"),
       flag::outputFile("profile-out", o.profileOut));
   add("calibrate", "FILE", Bench,
       "time each kernel; fit the machine's rates to the times and write them "
-      "for --cost-model=profile=FILE, for this and other models",
+      "for " +
+          Setting("cost-model", "profile=FILE") + ", for this and other models",
       flag::outputFile("calibrate", o.calibrate));
   add("collectives", "FILE", Bench,
       "no model: time sums, gathers and broadcasts between the ranks that "
-      "mpirun starts, by size, and write the times for "
-      "--cost-model=profile=FILE (docs/parallel.md)",
+      "mpirun starts, by size, and write the times for " +
+          Setting("cost-model", "profile=FILE") + " (docs/parallel.md)",
       flag::outputFile("collectives", o.collectives));
   add("warmup", "N", Bench, "steps before timing (default 2)",
       flag::number<int64_t>("warmup", o.warmup, 0));

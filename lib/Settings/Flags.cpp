@@ -72,7 +72,7 @@ void DriverFlags::addModelFlags() {
       "inputs that decide shapes, axes or trip counts: fixed to their values "
       "in the data",
       [this](StringRef text) -> llvm::Error {
-        auto mappings = parseArrayMappings(text, "--constant");
+        auto mappings = parseArrayMappings(text, Setting("constant"));
         if (!mappings)
           return mappings.takeError();
         o.constants = std::move(*mappings);
@@ -84,7 +84,7 @@ void DriverFlags::addModelFlags() {
   add("inputs", "A=ARRAY,...", Models,
       "data inputs, and the arrays they are read from",
       [this, &import](StringRef text) -> llvm::Error {
-        auto mappings = parseArrayMappings(text, "--inputs");
+        auto mappings = parseArrayMappings(text, Setting("inputs"));
         if (!mappings)
           return mappings.takeError();
         o.data.inputs = text.str();
@@ -104,13 +104,15 @@ void DriverFlags::addModelFlags() {
       });
   add("params-from-constants", "", Models,
       "weights that a file makes by ConstantOfShape are parameters without "
-      "values (--init)",
+      "values (" +
+          Setting("init") + ")",
       flag::turnOn(import.paramsFromConstants));
   add("freeze", "REGEX", Models & ~Run,
       "weights that are not trained (a whole name has to match)",
       flag::pattern("freeze", import.freezeRegex));
   add("train", "REGEX", Models & ~Run,
-      "weights that are trained, no others; --freeze wins where both match",
+      "weights that are trained, no others; " + Setting("freeze") +
+          " wins where both match",
       flag::pattern("train", import.trainRegex));
   readBy("autodiff");
   add("freeze-norms", "", Stepping | Grad,
@@ -130,7 +132,7 @@ void DriverFlags::addModelFlags() {
       "f32 (default) or f64 (slow, for checking)",
       [this, &import](StringRef value) -> llvm::Error {
         if (value != "f32" && value != "f64")
-          return usageError("--compute-type: '" + value +
+          return usageError(Setting("compute-type") + ": '" + value +
                             "' is not one of f32, f64");
         import.computeType = value == "f64" ? "f64" : "";
         o.compile.keepDenormals = value == "f64";
@@ -163,8 +165,9 @@ void DriverFlags::addCompilerFlags() {
   addLossScaleFlags();
   readBy("fuse");
   add("keep-f32", "REGEX", all,
-      "with --precision=bf16 or f16: nodes that stay as they are in f32 (a "
-      "whole name has to match)",
+      "with " + Setting("precision", "bf16") +
+          " or f16: nodes that stay as they are in f32 (a whole name has to "
+          "match)",
       flag::text("keep-f32", o.compile.step.keepF32));
   readBy("autodiff");
   add("chunk-vocab", "ROWS", Stepping | Grad,
@@ -205,13 +208,14 @@ void DriverFlags::addLossScaleFlags() {
   LossScaling &scaling = o.compile.step.lossScaling;
   readBy("autodiff");
   add("loss-scale", "N", Stepping | Grad,
-      "with --precision=f16: what the loss is multiplied by for the backward "
-      "pass, a power of two, or dynamic (default): halved after an overflow, "
-      "whose update is skipped, and doubled after a while without one",
+      "with " + Setting("precision", "f16") +
+          ": what the loss is multiplied by for the backward pass, a power of "
+          "two, or dynamic (default): halved after an overflow, whose update "
+          "is skipped, and doubled after a while without one",
       [&scaling](StringRef text) -> llvm::Error {
         scaling.dynamic = text == "dynamic";
         if (!scaling.dynamic && text.getAsDouble(scaling.initial))
-          return usageError("--loss-scale: '" + text +
+          return usageError(Setting("loss-scale") + ": '" + text +
                             "' is not dynamic or a number");
         return llvm::Error::success();
       });
@@ -261,7 +265,7 @@ void DriverFlags::addDeviceFlags() {
       [this](StringRef text) -> llvm::Error {
         if (!runtime::parseProductPrecision(text) && text != "highest" &&
             text != "high" && text != "medium")
-          return usageError("--matmul-precision: '" + text +
+          return usageError(Setting("matmul-precision") + ": '" + text +
                             "' is not one of highest, high, medium, f32, tf32, "
                             "bf16, f16");
         o.compile.step.matmulPrecision = text.str();
@@ -275,7 +279,7 @@ void DriverFlags::addDeviceFlags() {
         });
         if (!known || number.getAsInteger(10, device.ordinal) ||
             device.ordinal < 0)
-          return usageError("--device: '" + text +
+          return usageError(Setting("device") + ": '" + text +
                             "' is no device; give cuda:0 or the like");
         device.target = name.str();
         return llvm::Error::success();

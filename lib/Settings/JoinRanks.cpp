@@ -18,7 +18,7 @@ using namespace ckopt;
 
 llvm::Error ckopt::parseParallel(llvm::StringRef text, StepOptions &options) {
   auto bad = [&]() {
-    return usageError("--parallel: '" + text +
+    return usageError(Setting("parallel") + ": '" + text +
                       "' is not dp:N, fsdp:N or dp:M,fsdp:N, with 1 to 1024 "
                       "ranks");
   };
@@ -61,11 +61,12 @@ static std::string ownLine() {
 
 llvm::Error ckopt::joinRanks(StepSettings &settings) {
   int64_t ranks = settings.compile.step.ranks;
-  auto line = [&](int64_t count) {
+  auto line = [&](int64_t count) -> MessageText {
     std::string number = std::to_string(count);
     return "mpirun -n " + number + " " + ownLine() +
-           (ranks == count ? std::string()
-                           : ", with the setting --parallel=dp:" + number);
+           (ranks == count
+                ? MessageText()
+                : ", with the setting " + Setting("parallel", "dp:" + number));
   };
   bool first = !Ranks::met().areSeveral();
   auto met = meetOthers(ranks, settings.ncclId, settings.rankTimeout, line);

@@ -35,7 +35,7 @@ static llvm::Error readNumbers(StringRef flag, StringRef text,
   if (!isList && text.ends_with(".npy")) {
     auto array = readNpy(text);
     if (!array)
-      return withContext(array.takeError(), "--" + flag);
+      return withContext(array.takeError(), Setting::ofFlag(flag));
     numbers.clear();
     for (int64_t i = 0; i < array->numElements(); ++i)
       numbers.push_back(array->getDouble(i));
@@ -43,13 +43,14 @@ static llvm::Error readNumbers(StringRef flag, StringRef text,
     auto file = openInputBuffer(text, /*endsWithZero=*/true);
     bool isRead = !llvm::errorToBool(file.takeError());
     if (!isRead || !parse((*file)->getBuffer()))
-      return usageError("--" + flag + ": '" + text +
+      return usageError(Setting::ofFlag(flag) + ": '" + text +
                         "' is neither a list of numbers (0.5,1,2) nor a file "
                         "of them (text, .npy)");
   }
   for (double value : numbers)
     if (!(value >= 0) || std::isinf(value))
-      return usageError("--" + flag + ": weights are numbers from 0 on");
+      return usageError(Setting::ofFlag(flag) +
+                        ": weights are numbers from 0 on");
   return llvm::Error::success();
 }
 
@@ -67,7 +68,7 @@ void DriverFlags::addLossFlags() {
       [&step](StringRef text) -> llvm::Error {
         auto terms = autodiff::parseLoss(text);
         if (!terms)
-          return withContext(terms.takeError(), "--loss");
+          return withContext(terms.takeError(), Setting("loss"));
         step.loss = std::move(*terms);
         return llvm::Error::success();
       });

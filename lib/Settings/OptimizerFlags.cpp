@@ -130,7 +130,8 @@ void DriverFlags::addScheduleFlags() {
             if (!kind)
               return kind.takeError();
             if (*kind == ScheduleKind::File && (path.empty() || !isFile))
-              return usageError("--lr-schedule=file:PATH needs the path");
+              return usageError(Setting("lr-schedule", "file:PATH") +
+                                " needs the path");
             rateFile = isFile ? path.str() : "";
             schedule.kind = *kind;
             return llvm::Error::success();
@@ -140,7 +141,7 @@ void DriverFlags::addScheduleFlags() {
       "what a schedule counts: step (default) or epoch",
       [&schedule](StringRef text) -> llvm::Error {
         if (text != "step" && text != "epoch")
-          return usageError("--lr-unit: '" + text +
+          return usageError(Setting("lr-unit") + ": '" + text +
                             "' is not one of step, epoch");
         schedule.byEpoch = text == "epoch";
         return llvm::Error::success();
@@ -149,10 +150,10 @@ void DriverFlags::addScheduleFlags() {
       "linear, cosine, onecycle: where they end, in updates from the start",
       flag::number<int64_t>("total-steps", schedule.totalSteps, 1));
   add("warmup-steps", "N", Stepping,
-      "linear warm-up before the schedule (in --lr-unit)",
+      "linear warm-up before the schedule (in " + Setting("lr-unit") + ")",
       flag::number<int64_t>("warmup-steps", schedule.warmupSteps, 0));
   add("min-lr-ratio", "R", Stepping,
-      "linear, cosine: where they end, as a share of --lr",
+      "linear, cosine: where they end, as a share of " + Setting("lr"),
       flag::number<double>("min-lr-ratio", schedule.minRatio, 0));
   add("lr-gamma", "X", Stepping,
       "step, multistep, exponential: the factor (default 0.1)",
@@ -178,7 +179,8 @@ void DriverFlags::addScheduleFlags() {
       "onecycle: the share of the run in which the rate rises (default 0.3)",
       flag::number<double>("lr-pct-start", schedule.warmShare, 0, 1));
   add("lr-div-factor", "X", Stepping,
-      "onecycle: the first rate is --lr divided by it (default 25)",
+      "onecycle: the first rate is " + Setting("lr") +
+          " divided by it (default 25)",
       flag::number<double>("lr-div-factor", schedule.divide, 0));
   add("lr-final-div-factor", "X", Stepping,
       "onecycle: the last rate is the first divided by it (default 1e4)",
@@ -186,7 +188,7 @@ void DriverFlags::addScheduleFlags() {
   add("lr-anneal", "HOW", Stepping, "onecycle: cos (default) or linear",
       [&schedule](StringRef text) -> llvm::Error {
         if (text != "cos" && text != "linear")
-          return usageError("--lr-anneal: '" + text +
+          return usageError(Setting("lr-anneal") + ": '" + text +
                             "' is not one of cos, linear");
         schedule.linearCycle = text == "linear";
         return llvm::Error::success();
@@ -228,12 +230,12 @@ llvm::Error DriverFlags::settleSchedule() {
   };
   for (const auto &[flag, kinds] : needs)
     if (given.count(flag) && !llvm::is_contained(kinds, schedule.kind)) {
-      std::string names;
+      MessageText names;
       for (Kind kind : kinds)
-        names +=
-            (names.empty() ? "" : " or ") + std::string(scheduleName(kind));
-      return usageError("--" + llvm::Twine(flag) + " is for --lr-schedule=" +
-                        names + ", not " + scheduleName(schedule.kind));
+        names += names.empty() ? Setting("lr-schedule", scheduleName(kind))
+                               : MessageText(" or ") + scheduleName(kind);
+      return usageError(Setting::ofFlag(flag) + " is for " + names + ", not " +
+                        scheduleName(schedule.kind));
     }
   if (!rateFile.empty()) {
     auto rates = readRates(rateFile);
@@ -250,26 +252,29 @@ llvm::Error DriverFlags::settleSchedule() {
 llvm::Error DriverFlags::settleOptimizer() {
   OptimizerSettings &opt = o.compile.step.optimizer;
   if (!o.emaOutput.empty() && opt.ema == 0)
-    return usageError("--ema-out writes averaged weights: give --ema=D, too");
+    return usageError(Setting("ema-out") + " writes averaged weights: give " +
+                      Setting("ema", "D") + ", too");
   if (opt.kind.empty()) {
     if (!opt.values.empty() || !groups.empty() || opt.ema > 0)
-      return usageError(
-          "--optimizer=none has no updates that " +
-          (groups.empty() && opt.values.empty() ? std::string("--ema")
-           : groups.empty() ? "--" + flagName(opt.values.begin()->first)
-                            : std::string("--group")) +
-          " could be about");
+      return usageError(Setting("optimizer", "none") + " has no updates that " +
+                        (groups.empty() && opt.values.empty() ? Setting("ema")
+                         : groups.empty() ? Setting::ofFlag(flagName(
+                                                opt.values.begin()->first))
+                                          : Setting("group")) +
+                        " could be about");
     return llvm::Error::success();
   }
   const OptimizerKind &kind = *findOptimizer(opt.kind);
   for (const auto &entry : opt.values)
     if (!kind.find(entry.first))
-      return usageError("--" + flagName(entry.first) + " is not for " +
-                        kind.name + ", which has " + kind.parameterNames());
+      return usageError(Setting::ofFlag(flagName(entry.first)) +
+                        " is not for " + kind.name + ", which has " +
+                        kind.parameterNames());
   if (hyperValue(kind, opt.values, "nesterov") != 0 &&
       (hyperValue(kind, opt.values, "momentum") <= 0 ||
        hyperValue(kind, opt.values, "dampening") != 0))
-    return usageError("--nesterov needs --momentum above 0 and no --dampening");
+    return usageError(Setting("nesterov") + " needs " + Setting("momentum") +
+                      " above 0 and no " + Setting("dampening"));
   o.train.schedule.base = learningRateOr(o.train.schedule.base, opt.kind);
   if (llvm::Error error = settleSchedule())
     return error;

@@ -16,27 +16,27 @@ using namespace ckopt;
 static llvm::Error checkEnd(const LearningRateSchedule &schedule,
                             const std::set<std::string> &given) {
   if (schedule.byEpoch)
-    return usageError("--lr-unit=epoch: who brings batches counts in updates; "
-                      "leave it out");
+    return usageError(Setting("lr-unit", "epoch") +
+                      ": who brings batches counts in updates; leave it out");
   bool ends = given.count("total-steps");
+  const Setting kind("lr-schedule", scheduleName(schedule.kind));
   if (schedule.hasEnd() && !ends)
-    return usageError(std::string("--lr-schedule=") +
-                      scheduleName(schedule.kind) +
-                      " needs --total-steps: where it ends");
+    return usageError(kind + " needs " + Setting("total-steps") +
+                      ": where it ends");
   if (!schedule.hasEnd() && ends)
-    return usageError(std::string("--total-steps is not for --lr-schedule=") +
-                      scheduleName(schedule.kind) + ", which has no end");
+    return usageError(Setting("total-steps") + " is not for " + kind +
+                      ", which has no end");
   return schedule.verify();
 }
 
-llvm::Error ckopt::checkSetting(const Setting &setting) {
+llvm::Error ckopt::checkSetting(const GivenSetting &setting) {
   registerAllTargets();
   DriverOptions options;
   DriverFlags flags(options);
   return flags.table.store(setting, takers::Program);
 }
 
-llvm::Error ckopt::readDataSettings(llvm::ArrayRef<Setting> settings,
+llvm::Error ckopt::readDataSettings(llvm::ArrayRef<GivenSetting> settings,
                                     DataOptions &data) {
   registerAllTargets();
   DriverOptions options;
@@ -50,19 +50,19 @@ llvm::Error ckopt::readDataSettings(llvm::ArrayRef<Setting> settings,
   return llvm::Error::success();
 }
 
-std::string ckopt::settingsHelp() {
+std::string ckopt::settingsHelp(SettingStyle style) {
   registerAllTargets();
   DriverOptions options;
   DriverFlags flags(options);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  flags.table.printHelp(stream, takers::Program);
+  flags.table.printHelp(stream, takers::Program, style);
   return text;
 }
 
 llvm::Expected<StepSettings>
 ckopt::readSettings(const std::string &model,
-                    llvm::ArrayRef<Setting> settings) {
+                    llvm::ArrayRef<GivenSetting> settings) {
   registerAllTargets(); // flags name them
   DriverOptions options;
   // As strict as commands that derive gradients; updates are no must.

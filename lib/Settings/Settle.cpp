@@ -33,10 +33,11 @@ llvm::Error DriverFlags::settleTarget() {
                   command != Command::Inspect;
   if (compile.step.ranks > 1 && o.target->traits.hasDevices) {
     if (!compile.device.target.empty())
-      return usageError("--device is for one process: ranks take the devices "
-                        "of their machine in turn, by LOCAL_RANK where it is "
-                        "set; give --target=" +
-                        o.target->name());
+      return usageError(
+          Setting("device") +
+          " is for one process: ranks take the devices of their machine in "
+          "turn, by LOCAL_RANK where it is set; give " +
+          Setting("target", o.target->name()));
     if (runsHere)
       compile.device.target = o.target->name();
     compile.device.ordinal = -1;
@@ -48,9 +49,9 @@ llvm::Error DriverFlags::settleTarget() {
                  own.flags,
                  [&](const std::string &name) { return given.count(name); });
              flag != own.flags.end())
-      return usageError("--" + *flag + " is for " +
-                        own.target->traits.machines +
-                        ": give --target=" + own.target->name());
+      return usageError(Setting::ofFlag(*flag) + " is for " +
+                        own.target->traits.machines + ": give " +
+                        Setting("target", own.target->name()));
   }
   TargetRequest request{compile.step, compile.target, compile.device,
                         compile.import.computeType, given};
@@ -60,13 +61,16 @@ llvm::Error DriverFlags::settleTarget() {
 
 llvm::Error ckopt::checkDataFlags(const DataOptions &data) {
   if (!data.path.empty() + !data.tokens.empty() + !data.images.empty() > 1)
-    return usageError("give one of --data, --tokens and --images");
+    return usageError("give one of " + Setting("data") + ", " +
+                      Setting("tokens") + " and " + Setting("images"));
   if (data.images.empty() &&
       (data.imageOptions.resize || data.imageOptions.augment.any() ||
        !data.imageOptions.mean.empty()))
-    return usageError("--resize, --augment and --normalize are for --images");
+    return usageError(Setting("resize") + ", " + Setting("augment") + " and " +
+                      Setting("normalize") + " are for " + Setting("images"));
   if (!data.tokens.empty() && !data.sequence)
-    return usageError("--tokens needs --sequence=N, the tokens of a sample");
+    return usageError(Setting("tokens") + " needs " + Setting("sequence", "N") +
+                      ", the tokens of a sample");
   return llvm::Error::success();
 }
 
@@ -82,13 +86,16 @@ static llvm::Error checkFlags(const DriverOptions &options) {
     return error;
   if (options.paretoPoints > 0 &&
       options.compile.step.remat.budget.kind != MemoryBudget::Kind::Unlimited)
-    return usageError("--pareto plans many budgets: leave out the one given");
+    return usageError(Setting("pareto") +
+                      " plans many budgets: leave out the one given");
   bool printsIR =
       options.command == Command::Import || !options.compile.phases.to.empty();
   if (options.quiet && ((printsIR && options.output.empty()) ||
                         options.summary || options.listOps))
-    return usageError("--quiet leaves nothing to print: give -o FILE (or -o -) "
-                      "for the IR, or leave out --quiet");
+    return usageError(Setting("quiet") +
+                      " leaves nothing to print: give -o FILE (or -o -) for "
+                      "the IR, or leave out " +
+                      Setting("quiet"));
   // A step for another machine may have any number of threads.
   if (options.command == Command::Compile || options.command == Command::Plan)
     return llvm::Error::success();
@@ -99,34 +106,39 @@ static llvm::Error checkFlags(const DriverOptions &options) {
 llvm::Error DriverFlags::settleParallel() {
   StepOptions &step = o.compile.step;
   if (given.count("rank-timeout") && step.ranks == 1)
-    return usageError("--rank-timeout is for --parallel with several ranks");
+    return usageError(Setting("rank-timeout") + " is for " +
+                      Setting("parallel") + " with several ranks");
   if (!o.ncclId.empty()) {
     auto target = findTarget(step.target);
     if (!target)
       return target.takeError();
     if (step.ranks == 1 || !(*target)->traits.hasDevices)
-      return usageError("--nccl-id is for --parallel with several ranks on "
-                        "GPUs: --target=cuda");
+      return usageError(
+          Setting("nccl-id") + " is for " + Setting("parallel") +
+          " with several ranks on GPUs: " + Setting("target", "cuda"));
   }
   if (!step.overlap && !given.count("parallel"))
-    return usageError("--no-overlap is for --parallel with several ranks");
+    return usageError(Setting("no-overlap") + " is for " + Setting("parallel") +
+                      " with several ranks");
   if (step.syncNorms && !given.count("parallel"))
-    return usageError("--sync-batchnorm is for --parallel with several ranks: "
-                      "one process sees the whole batch");
+    return usageError(Setting("sync-batchnorm") + " is for " +
+                      Setting("parallel") +
+                      " with several ranks: one process sees the whole batch");
   if (step.ranks == 1)
     return llvm::Error::success();
   std::optional<int64_t> &batch = o.compile.import.batch;
-  std::string flag = "--parallel=" + parallelText(step);
+  const Setting flag("parallel", parallelText(step));
   if (!batch)
-    return usageError(flag + " needs --batch=N, the samples of all ranks "
-                             "together in a step");
+    return usageError(flag + " needs " + Setting("batch", "N") +
+                      ", the samples of all ranks together in a step");
   if (*batch % step.ranks)
-    return usageError("--batch=" + llvm::Twine(*batch) +
+    return usageError(Setting("batch", llvm::Twine(*batch)) +
                       " is the batch of all ranks, and " + flag +
                       " does not divide it");
   if (o.data.isStream())
-    return usageError("--data=-: only one of the ranks has standard input; "
-                      "give a file");
+    return usageError(
+        Setting("data", "-") +
+        ": only one of the ranks has standard input; give a file");
   *batch /= step.ranks;
   if (!given.count("threads"))
     step.threads = int32_t(
@@ -136,8 +148,9 @@ llvm::Error DriverFlags::settleParallel() {
 
 llvm::Error DriverFlags::settle() {
   if (given.count("best-by") && o.train.keepBest.empty() && !o.train.earlyStop)
-    return usageError("--best-by judges evaluations for --keep-best and "
-                      "--early-stop: give one of them");
+    return usageError(Setting("best-by") + " judges evaluations for " +
+                      Setting("keep-best") + " and " + Setting("early-stop") +
+                      ": give one of them");
   if (llvm::Error error = settleParallel())
     return error;
   if (llvm::Error error = settleTarget())

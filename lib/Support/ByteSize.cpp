@@ -104,11 +104,11 @@ Expected<MemoryBudget> parseMemoryBudget(StringRef text) {
       share.consume_back_insensitive("x") &&
       share.find_first_not_of("0123456789.") == StringRef::npos)
     return parseBudgetRatio(share, MemoryBudget::Kind::Ratio,
-                            "--memory-budget");
+                            Setting("memory-budget"));
   Expected<int64_t> bytes = parseByteSize(text);
   if (!bytes) {
     ErrorText why = takeErrorText(bytes.takeError());
-    return makeError(why.code, "--memory-budget: " + why.text +
+    return makeError(why.code, Setting("memory-budget") + ": " + why.message +
                                    ", '0.6x' for a share of the peak without "
                                    "recomputation, or 'min' for the smallest "
                                    "possible");
@@ -119,7 +119,7 @@ Expected<MemoryBudget> parseMemoryBudget(StringRef text) {
 }
 
 Expected<MemoryBudget> parseBudgetRatio(StringRef text, MemoryBudget::Kind kind,
-                                        StringRef flag) {
+                                        const MessageText &flag) {
   MemoryBudget budget;
   if (text.trim() == "min") {
     budget.kind = MemoryBudget::Kind::Minimum;

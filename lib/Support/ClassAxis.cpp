@@ -50,9 +50,10 @@ Error ambiguousClassAxis(ArrayRef<int64_t> logits) {
                     " could have their classes along axis 1 or along axis " +
                     Twine(logits.size() - 1) + ", with targets of shape " +
                     shapeString(withoutAxis(logits, 1)) +
-                    " either way; say which: --class-axis=1 as PyTorch takes "
-                    "them, --class-axis=" +
-                    Twine(logits.size() - 1) + " for [batch, time, classes]");
+                    " either way; say which: " + Setting("class-axis", "1") +
+                    " as PyTorch takes them, " +
+                    Setting("class-axis", Twine(logits.size() - 1)) +
+                    " for [batch, time, classes]");
 }
 
 } // namespace ckopt

@@ -5,8 +5,7 @@
 // See the header. O(length of the messages).
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Base/PrintableText.h"
-#include "ckopt/Support/ToldError.h"
+#include "ckopt/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -14,49 +13,67 @@ using namespace llvm;
 namespace ckopt {
 
 char CkoptError::ID = 0;
-char ToldError::ID = 0;
 
 std::error_code CkoptError::convertToErrorCode() const {
   return inconvertibleErrorCode();
 }
 
-Error makeError(ExitCode code, const Twine &message) {
-  return make_error<CkoptError>(code, message.str());
+Error makeError(ExitCode code, const MessageText &message) {
+  return make_error<CkoptError>(code, message);
 }
-Error toldError(ExitCode code, const Twine &message) {
-  return make_error<ToldError>(code, message.str());
+Error toldError(ExitCode code, const MessageText &message) {
+  return make_error<CkoptError>(code, message, /*isTold=*/true);
 }
-Error inputError(const Twine &message) {
+Error inputError(const MessageText &message) {
   return makeError(ExitInputError, message);
 }
-Error ioError(const Twine &message) { return makeError(ExitIoError, message); }
-Error usageError(const Twine &message) { return makeError(ExitUsage, message); }
+Error ioError(const MessageText &message) {
+  return makeError(ExitIoError, message);
+}
+Error usageError(const MessageText &message) {
+  return makeError(ExitUsage, message);
+}
 
-Error withContext(Error error, const Twine &context) {
-  const std::string prefix = context.str() + ": ";
-  Error result = Error::success();
+/// Calls `visit` with each error, those of others as input errors. Consumes it.
+static void visitEach(Error error,
+                      function_ref<void(const CkoptError &)> visit) {
   handleAllErrors(std::move(error), [&](const ErrorInfoBase &info) {
-    ExitCode code = ExitInputError;
     if (info.isA<CkoptError>())
-      code = static_cast<const CkoptError &>(info).getCode();
+      visit(static_cast<const CkoptError &>(info));
+    else
+      visit(CkoptError(ExitInputError, info.message()));
+  });
+}
+
+Error withContext(Error error, const MessageText &context) {
+  Error result = Error::success();
+  visitEach(std::move(error), [&](const CkoptError &one) {
     result =
-        joinErrors(std::move(result), makeError(code, prefix + info.message()));
+        joinErrors(std::move(result),
+                   makeError(one.getCode(), context + ": " + one.getMessage()));
   });
   return result;
 }
 
+MessageText ErrorText::after(const MessageText &diagnostics) const {
+  if (diagnostics.empty() || message.empty())
+    return diagnostics + message;
+  return wasTold ? diagnostics : diagnostics + "\n" + message;
+}
+
 ErrorText takeErrorText(Error error) {
   ErrorText result;
-  handleAllErrors(std::move(error), [&](const ErrorInfoBase &info) {
-    ExitCode code = ExitInputError;
-    if (info.isA<CkoptError>())
-      code = static_cast<const CkoptError &>(info).getCode();
-    if (result.code == ExitOk)
-      result.code = code;
-    else
-      result.text += '\n';
-    result.text += printable(info.message(), /*keepLines=*/true);
+  visitEach(std::move(error), [&](const CkoptError &one) {
+    if (result.code == ExitOk) {
+      result.code = one.getCode();
+      result.wasTold = one.wasTold();
+    } else {
+      result.message += "\n";
+      result.wasTold = result.wasTold && one.wasTold();
+    }
+    result.message += one.getMessage().printable();
   });
+  result.text = result.message.inShell();
   return result;
 }
 

@@ -16,17 +16,12 @@ using llvm::StringRef;
 /// Columns of help: where descriptions start, and their width.
 static constexpr size_t helpColumn = 26, helpWidth = 53;
 
-/// Returns the flag as written on a command line: "-o", "--seed".
-static std::string dashed(StringRef name) {
-  return (name.size() == 1 ? "-" : "--") + name.str();
-}
-
 void FlagTable::add(StringRef name, StringRef value, unsigned groups,
-                    StringRef help, Flag::Store store) {
+                    const MessageText &help, Flag::Store store) {
   assert((value != "FILE" || store.use != FileUse::None) &&
          "whether the file is read or written decides what it may replace");
   flags.push_back(
-      {name.str(), value.str(), groups, help.str(), std::move(store), section});
+      {name.str(), value.str(), groups, help, std::move(store), section});
 }
 
 const Flag *FlagTable::find(StringRef name, unsigned groups) const {
@@ -52,10 +47,8 @@ const Flag *FlagTable::nearest(StringRef name, unsigned groups) const {
 }
 
 /// Says what an unknown flag may have been meant to be.
-llvm::Error FlagTable::unknown(StringRef written, unsigned groups,
-                               StringRef what) const {
-  std::string text = ("unknown " + what + " " + written).str();
-  StringRef name = written.ltrim('-');
+llvm::Error FlagTable::unknown(const MessageText &text, StringRef name,
+                               unsigned groups, StringRef elsewhere) const {
   if (const Flag *other = find(name, ~groups); other && !groupNames.empty()) {
     std::string takers;
     for (auto [bit, group] : llvm::enumerate(groupNames))
@@ -65,8 +58,9 @@ llvm::Error FlagTable::unknown(StringRef written, unsigned groups,
       return usageError(text + "; it is one of " + takers);
   }
   if (const Flag *near = nearest(name, groups))
-    return usageError(text + "; did you mean " + dashed(near->name) + "?");
-  return usageError(text + (what == "flag" ? " (see --help-all)" : ""));
+    return usageError(text + "; did you mean " + Setting::ofFlag(near->name) +
+                      "?");
+  return usageError(text + elsewhere);
 }
 
 llvm::Error
@@ -88,17 +82,19 @@ FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
     bool hasValue = argument.contains('=');
     const Flag *flag = find(name, groups);
     if (!flag) {
-      take(unknown(written, groups, "flag"));
+      take(unknown("unknown flag " + written.str(), name, groups,
+                   " (see " + foreignFlag("help-all") + ")"));
       continue;
     }
     if (flag->value.empty() && hasValue) {
-      take(usageError(dashed(name) + " takes no value"));
+      take(usageError(Setting::ofFlag(name) + " takes no value"));
       continue;
     }
     bool optional = StringRef(flag->value).starts_with("[");
     if (!flag->value.empty() && !optional && !hasValue) {
       if (i + 1 == arguments.size()) {
-        take(usageError(dashed(name) + " needs a value (" + flag->value + ")"));
+        take(usageError(Setting::ofFlag(name) + " needs a value (" +
+                        flag->value + ")"));
         break;
       }
       value = arguments[++i];
@@ -110,7 +106,7 @@ FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
   return errors;
 }
 
-llvm::Error FlagTable::store(llvm::ArrayRef<Setting> settings,
+llvm::Error FlagTable::store(llvm::ArrayRef<GivenSetting> settings,
                              unsigned groups) const {
   llvm::Error errors = llvm::Error::success();
   auto take = [&](llvm::Error error) {
@@ -119,9 +115,9 @@ llvm::Error FlagTable::store(llvm::ArrayRef<Setting> settings,
   for (const auto &[name, value] : settings) {
     const Flag *flag = find(name, groups);
     if (!flag)
-      take(unknown(dashed(name), groups, "setting"));
+      take(unknown("unknown setting " + Setting::ofFlag(name), name, groups));
     else if (flag->value.empty() && !value.empty())
-      take(usageError(dashed(name) + " takes no value"));
+      take(usageError(Setting::ofFlag(name) + " takes no value"));
     else
       take(flag->store(value));
   }
@@ -138,14 +134,18 @@ std::vector<NamedFile> FlagTable::files(FileUse use, unsigned groups) const {
       StringRef path = *slot;
       if (path.consume_front(flag.store.prefix) && !path.empty() &&
           seen.insert(slot).second)
-        result.push_back({dashed(flag.name), path.str(), flag.store.renews});
+        result.push_back(
+            {Setting::ofFlag(flag.name), path.str(), flag.store.renews});
     }
   }
   return result;
 }
 
-static void printEntry(llvm::raw_ostream &os, const Flag &flag) {
-  std::string head = dashed(flag.name);
+static void printEntry(llvm::raw_ostream &os, const Flag &flag,
+                       SettingStyle style = SettingStyle::Flags) {
+  std::string head = style == SettingStyle::Flags
+                         ? MessageText(Setting::ofFlag(flag.name)).inShell()
+                         : flag.name;
   if (StringRef(flag.value).starts_with("["))
     head += flag.value;
   else if (!flag.value.empty())
@@ -154,7 +154,8 @@ static void printEntry(llvm::raw_ostream &os, const Flag &flag) {
   if (head.size() > helpColumn - 3)
     os << "\n" << std::string(helpColumn - 1, ' ');
   os << ' ';
-  StringRef rest = flag.help;
+  const std::string help = flag.help.in(style);
+  StringRef rest = help;
   while (rest.size() > helpWidth) {
     size_t at = rest.rfind(' ', helpWidth + 1);
     if (at == StringRef::npos)
@@ -165,7 +166,8 @@ static void printEntry(llvm::raw_ostream &os, const Flag &flag) {
   os << rest << '\n';
 }
 
-void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups) const {
+void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups,
+                          SettingStyle style) const {
   std::vector<StringRef> sections;
   for (const Flag &flag : flags)
     if ((flag.groups & groups) && !llvm::is_contained(sections, flag.section))
@@ -175,7 +177,7 @@ void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups) const {
       os << (title == sections.front() ? "" : "\n") << title << ":\n";
     for (const Flag &flag : flags)
       if ((flag.groups & groups) && flag.section == title)
-        printEntry(os, flag);
+        printEntry(os, flag, style);
   }
 }
 
@@ -207,7 +209,7 @@ llvm::Error flag::notInRange(StringRef name, StringRef text, bool integer,
     range = " of at least " + low;
   else if (!high.empty())
     range = (open ? " below " : " of at most ") + high;
-  return usageError("--" + name + ": '" + text + "' is no " +
+  return usageError(Setting::ofFlag(name) + ": '" + text + "' is no " +
                     (integer ? "integer" : "number") + range);
 }
 
@@ -226,17 +228,17 @@ Flag::Store flag::reads(Flag::Store store, const std::string &slot,
 }
 
 Flag::Store flag::writes(Flag::Store store, const std::string &slot,
-                         StringRef renews) {
+                         const MessageText &renews) {
   store.use = FileUse::Writes;
   store.files.push_back(&slot);
-  store.renews = renews.str();
+  store.renews = renews;
   return store;
 }
 
 Flag::Store flag::text(StringRef name, std::string &slot) {
   return [name = name.str(), &slot](StringRef value) -> llvm::Error {
     if (value.empty())
-      return usageError("--" + name +
+      return usageError(Setting::ofFlag(name) +
                         " has an empty value; leave it out "
                         "instead");
     slot = value.str();
@@ -248,8 +250,9 @@ Flag::Store flag::pattern(StringRef name, std::string &slot) {
   return [name = name.str(), &slot](StringRef value) -> llvm::Error {
     std::string problem;
     if (!llvm::Regex(value).isValid(problem))
-      return usageError("--" + name + ": malformed regular expression '" +
-                        value + "': " + problem);
+      return usageError(Setting::ofFlag(name) +
+                        ": malformed regular expression '" + value +
+                        "': " + problem);
     return flag::text(name, slot)(value);
   };
 }
@@ -266,8 +269,8 @@ Flag::Store flag::oneOf(StringRef name, std::string &slot,
   return [name = name.str(), &slot,
           values = std::move(values)](StringRef value) -> llvm::Error {
     if (!llvm::is_contained(values, value))
-      return usageError("--" + name + ": '" + value + "' is not one of " +
-                        llvm::join(values, ", "));
+      return usageError(Setting::ofFlag(name) + ": '" + value +
+                        "' is not one of " + llvm::join(values, ", "));
     slot = value.str();
     return llvm::Error::success();
   };
@@ -286,8 +289,8 @@ flag::bySuffix(StringRef name,
       }
       suffixes += (suffixes.empty() ? "" : " or ") + suffix;
     }
-    return usageError("--" + name + " must end in " + suffixes + ", got '" +
-                      value + "'");
+    return usageError(Setting::ofFlag(name) + " must end in " + suffixes +
+                      ", got '" + value + "'");
   };
   for (const auto &[suffix, slot] : slots)
     store = writes(std::move(store), *slot);

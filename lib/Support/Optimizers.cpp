@@ -202,12 +202,12 @@ static Error setOne(ParameterGroup &group, StringRef name, StringRef text) {
   double value = isTrue ? 1 : 0;
   bool word = isSwitch(name) && (isTrue || text.equals_insensitive("false"));
   if (!word && !flag::parseReal(text, value))
-    return usageError("--group='" + group.text + "': '" + text +
+    return usageError(Setting("group", inQuotes(group.text)) + ": '" + text +
                       "' is no number for " + name);
   if (name == "lr") {
     if (value < 0)
-      return usageError("--group='" + group.text +
-                        "': lr must not be negative");
+      return usageError(Setting("group", inQuotes(group.text)) +
+                        ": lr must not be negative");
     group.learningRate = value;
     return Error::success();
   }
@@ -223,25 +223,26 @@ Expected<ParameterGroup> parseParameterGroup(StringRef text,
   group.text = text.str();
   auto [pattern, settings] = text.rsplit(':');
   if (pattern.empty() || settings.trim().empty())
-    return usageError("--group='" + text +
-                      "': give REGEX:NAME=VALUE,..., as in "
+    return usageError(Setting("group", inQuotes(text)) +
+                      ": give REGEX:NAME=VALUE,..., as in "
                       "'norm|bias:weight_decay=0,lr=1e-4'");
   group.pattern = pattern.str();
   std::string problem;
   if (!Regex(group.pattern).isValid(problem))
-    return usageError("--group='" + text + "': malformed regular expression '" +
-                      pattern + "': " + problem);
+    return usageError(Setting("group", inQuotes(text)) +
+                      ": malformed regular expression '" + pattern +
+                      "': " + problem);
   for (StringRef part : splitSettings(settings)) {
     auto [name, value] = part.split('=');
     name = name.trim();
     value = value.trim();
     if (name.empty() || value.empty())
-      return usageError("--group='" + text + "': '" + part +
+      return usageError(Setting("group", inQuotes(text)) + ": '" + part +
                         "' is no NAME=VALUE");
     if (name == "betas") {
       if (!value.consume_front("(") || !value.consume_back(")"))
-        return usageError("--group='" + text +
-                          "': betas are written betas=(0.9,0.999)");
+        return usageError(Setting("group", inQuotes(text)) +
+                          ": betas are written betas=(0.9,0.999)");
       auto [first, second] = value.split(',');
       if (Error error = setOne(group, "beta1", first.trim()))
         return std::move(error);
@@ -254,8 +255,8 @@ Expected<ParameterGroup> parseParameterGroup(StringRef text,
   }
   for (const auto &entry : group.values)
     if (!kind.find(entry.first))
-      return usageError("--group='" + text + "': " + kind.name + " has no '" +
-                        entry.first + "'; it has: lr, " +
+      return usageError(Setting("group", inQuotes(text)) + ": " + kind.name +
+                        " has no '" + entry.first + "'; it has: lr, " +
                         kind.parameterNames());
   return group;
 }

@@ -27,6 +27,6 @@ llvm::Error ckopt::refuseNarrowProducts(const TargetRequest &request) {
   if (!request.flags.count("matmul-precision") || precision == "f32" ||
       precision == "highest")
     return llvm::Error::success();
-  return usageError("--matmul-precision=" + precision +
-                    " is for GPUs: give --target=cuda");
+  return usageError(Setting("matmul-precision", precision) +
+                    " is for GPUs: give " + Setting("target", "cuda"));
 }

@@ -24,14 +24,15 @@ using namespace ckopt;
 llvm::Error ckopt::checkRunFiles(const TrainOptions &options) {
   namespace fs = llvm::sys::fs;
   llvm::Error errors = llvm::Error::success();
-  auto refuse = [&](const char *flag, const std::string &path,
+  auto refuse = [&](const Setting &flag, const std::string &path,
                     const char *why) {
     errors = joinErrors(std::move(errors), ioError("cannot write '" + path +
                                                    "': " + flag + " " + why));
   };
   fs::file_status status;
-  for (auto [flag, path] : {std::pair("--checkpoint", &options.checkpoint),
-                            {"--keep-best", &options.keepBest}})
+  for (auto [flag, path] :
+       {std::pair(Setting("checkpoint"), &options.checkpoint),
+        {Setting("keep-best"), &options.keepBest}})
     if (!path->empty() && !fs::status(*path, status) &&
         !fs::is_regular_file(status) && !fs::is_directory(status))
       refuse(flag, *path,
@@ -42,7 +43,7 @@ llvm::Error ckopt::checkRunFiles(const TrainOptions &options) {
   if (!options.log.empty() && !fs::status(options.log, status) &&
       status.type() == fs::file_type::fifo_file &&
       !fs::real_path(options.log, real))
-    refuse("--log", options.log,
+    refuse(Setting("log"), options.log,
            "does not write to a named pipe, which waits for a reader; give "
            "the name of a file");
   return errors;
@@ -68,15 +69,16 @@ static std::string describe(double value) {
 
 /// What a user can do about it. The loss of a run's first step comes before
 /// any update, so that no rate of learning can be at fault.
-static std::string advice(bool beforeUpdates) {
-  return std::string("; nothing was written. ") +
+static MessageText advice(bool beforeUpdates) {
+  return "; nothing was written. " +
          (beforeUpdates
               ? "No update came before it: the data, the model's values or the "
                 "loss make it (bce wants outputs between 0 and 1, bce_logits "
                 "takes any); "
-              : "Lower --lr, give --clip-norm or --warmup-steps; ") +
-         "--check-finite finds the first op that made a value that is not "
-         "finite";
+              : "Lower " + Setting("lr") + ", give " + Setting("clip-norm") +
+                    " or " + Setting("warmup-steps") + "; ") +
+         Setting("check-finite") +
+         " finds the first op that made a value that is not finite";
 }
 
 static llvm::Error notFinite(const std::string &name, int64_t at,
@@ -111,7 +113,9 @@ llvm::Error ckopt::checkGradients(const TensorMap &gradients,
       return makeError(
           ExitNonFinite,
           "'" + name + "' is not finite" + where +
-              (precision == "f16" ? "; a smaller --loss-scale may help" : ""));
+              (precision == "f16"
+                   ? "; a smaller " + Setting("loss-scale") + " may help"
+                   : ""));
   return llvm::Error::success();
 }
 
@@ -171,10 +175,10 @@ bool DivergenceWatch::add(int64_t step, double loss) {
   return reported = true;
 }
 
-std::string DivergenceWatch::describe() const {
+MessageText DivergenceWatch::describe() const {
   return "the loss left its start at step " + std::to_string(left) + ": " +
          formatNumber(first, 6) + " at step " + std::to_string(firstStep) +
          ", " + formatNumber(last, 6) + " at step " + std::to_string(lastStep) +
-         "; training diverges: lower --lr, or give --clip-norm or "
-         "--warmup-steps";
+         "; training diverges: lower " + Setting("lr") + ", or give " +
+         Setting("clip-norm") + " or " + Setting("warmup-steps");
 }

@@ -99,21 +99,22 @@ static llvm::Error checkNames(const Session &session,
     list(outputs, name);
   for (const ArrayMapping &mapping : inputs)
     if (!names.count(mapping.name))
-      return usageError("--inputs: the step takes no '" + mapping.name +
-                        "'; there are " + (known.empty() ? "none" : known));
+      return usageError(Setting("inputs") + ": the step takes no '" +
+                        mapping.name + "'; there are " +
+                        (known.empty() ? "none" : known));
   if (options.targets.empty())
     return llvm::Error::success();
   if (targets.empty())
-    return usageError("--targets=" + options.targets +
+    return usageError(Setting("targets", options.targets) +
                       ": nothing reads targets here");
   if (options.targets.find('=') == std::string::npos)
     return llvm::Error::success();
-  auto mappings = parseArrayMappings(options.targets, "--targets");
+  auto mappings = parseArrayMappings(options.targets, Setting("targets"));
   if (!mappings)
     return mappings.takeError();
   for (const ArrayMapping &mapping : *mappings)
     if (!targets.count(mapping.name))
-      return usageError("--targets: there is no '" + mapping.name +
+      return usageError(Setting("targets") + ": there is no '" + mapping.name +
                         "' that has targets; there are " + outputs);
   return llvm::Error::success();
 }
@@ -163,12 +164,12 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
 }
 
 static void tell(const StepData &options, Message::Severity severity,
-                 std::string text) {
+                 MessageText text) {
   Message message{severity, "", std::move(text)};
   options.messages ? options.messages(message) : printMessage(message);
 }
 
-static void tellRemark(const StepData &options, std::string text) {
+static void tellRemark(const StepData &options, MessageText text) {
   tell(options, Message::Severity::Remark, std::move(text));
 }
 
@@ -226,12 +227,12 @@ ckopt::openSource(const Session &session, const StepData &options,
     return data.takeError();
   constexpr int64_t kMuch = int64_t(64) << 20;
   if (int64_t bytes = data->sizeInBytes(/*withMapped=*/false); bytes > kMuch)
-    tellRemark(
-        options,
-        data->name() + ": " + formatBytes(bytes) +
-            " are unpacked in memory, outside of the budget: compressed "
-            "arrays (--data-cache=FOLDER unpacks them to files, once), and "
-            "those in Fortran order or of another byte order");
+    tellRemark(options, data->name() + ": " + formatBytes(bytes) +
+                            " are unpacked in memory, outside of the budget: "
+                            "compressed arrays (" +
+                            Setting("data-cache", "FOLDER") +
+                            " unpacks them to files, once), and those in "
+                            "Fortran order or of another byte order");
   // Where one batch is all there is, what is not batched may speak of places in
   // it (the edges of a graph, of its nodes): samples stay where they are.
   bool isWhole = data->numSamples() == batchSize(session.manifest());

@@ -7,6 +7,7 @@
 #include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Ranks/Shards.h"
 #include "ckopt/Runtime/CudaSearch.h"
+#include "ckopt/Runtime/LastFailure.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Runtime/World.h"
 #include "ckopt/Support/Error.h"
@@ -21,7 +22,7 @@ static_assert(sizeof(bool) == 1, "bool tensors are one byte an element");
 
 /// Returns the runtime's last error, with the exit code of its status.
 static llvm::Error runtimeError(ckrt_status status) {
-  return makeError(exitCodeOf(status), ckrt_last_error());
+  return makeError(exitCodeOf(status), runtime::lastFailure());
 }
 
 llvm::Expected<std::unique_ptr<Session>>

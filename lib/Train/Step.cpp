@@ -235,7 +235,8 @@ ckopt::train(const Compilation &compilation, Session &session,
   options.accumulate = optimizer.accumulate;
   if (options.averages && optimizer.ema == 0)
     return usageError("the step was compiled without averaged weights "
-                      "(OptimizerSettings::ema, --ema=D)");
+                      "(OptimizerSettings::ema, " +
+                      Setting("ema", "D") + ")");
   options.averages = optimizer.ema > 0;
   options.identity = runIdentity(given, options, session, source.identity());
   for (const auto &[key, value] : weightsMetadata(source.classNames()))

@@ -52,8 +52,9 @@ llvm::Expected<MetricSums> StepRun::evaluate(BatchSource &source,
   if (!result)
     return result.takeError();
   if (result->allIgnored)
-    return inputError("nothing was evaluated: all labels are the one that is "
-                      "ignored (--ignore-index)");
+    return inputError(
+        "nothing was evaluated: all labels are the one that is ignored (" +
+        Setting("ignore-index") + ")");
   if (result->samples == 0)
     return inputError(
         "nothing was evaluated: the step computes its loss itself, from whole "

@@ -8,6 +8,7 @@
 #include "StepRunImpl.h"
 
 #include "ckopt/Compiler/Compile.h"
+#include "ckopt/Runtime/LastFailure.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
 
@@ -51,8 +52,8 @@ static llvm::Error writeState(Session &session, const OwnState &state) {
 llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
                                                        int64_t steps) {
   if (!impl->compiled.compilation().given().instrument)
-    return usageError("kernels are timed in a step that was compiled with "
-                      "--profile");
+    return usageError("kernels are timed in a step that was compiled with " +
+                      Setting("profile"));
   if (steps < 1 || impl->pending)
     return usageError("give at least one step, between whole updates");
   Session &session = *impl->session;
@@ -65,7 +66,7 @@ llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
   std::vector<double> sums(manifest.calls.size());
   bool onDevice = manifest.target == runtime::Target::Cuda;
   if (!onDevice && ckrt_set_profile(session.handle(), addCallTime, &sums))
-    return makeError(ExitInternal, ckrt_last_error());
+    return makeError(ExitInternal, runtime::lastFailure());
   llvm::Error error = llvm::Error::success();
   // The first step warms caches up. A device times launches by its own clock,
   // after a step that leaves plausible values behind.
@@ -78,7 +79,7 @@ llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
     if (auto status = ckrt_time_launches(session.handle(), "step", 4,
                                          int32_t(std::min<int64_t>(steps, 100)),
                                          addLaunchTime, &sums))
-      error = makeError(exitCodeOf(status), ckrt_last_error());
+      error = makeError(exitCodeOf(status), runtime::lastFailure());
   ckrt_set_profile(session.handle(), nullptr, nullptr);
   error = llvm::joinErrors(std::move(error), writeState(session, *before));
   if (error)

@@ -254,8 +254,9 @@ llvm::Expected<StepResult> StepRun::step(const TensorMap &batch) {
 llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
   const StepOptions &given = impl->compiled.compilation().given().step;
   if (!given.optimizer.kind.empty())
-    return usageError("gradients are results of a step that was compiled with "
-                      "--optimizer=none");
+    return usageError(
+        "gradients are results of a step that was compiled with " +
+        Setting("optimizer", "none"));
   if (llvm::Error error = impl->feedBatch(batch, Call::Gradients))
     return std::move(error);
   auto loss = impl->runNext();

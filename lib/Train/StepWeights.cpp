@@ -19,7 +19,8 @@ using runtime::TensorRole;
 /// Returns whether the step has averages, if these are asked for.
 llvm::Error StepRun::Impl::checkAveraged(bool averaged) const {
   if (averaged && compiled.compilation().given().step.optimizer.ema <= 0)
-    return usageError("there are no averaged weights: compile with --ema=D");
+    return usageError("there are no averaged weights: compile with " +
+                      Setting("ema", "D"));
   return llvm::Error::success();
 }
 

@@ -29,9 +29,9 @@ static llvm::Error checkHeader(const std::string &path,
   if (first == header)
     return llvm::Error::success();
   return inputError(path + ": the log has the columns '" + first +
-                    "', this run's are '" + header +
-                    "'; give the --metrics that it was begun with, or another "
-                    "--log");
+                    "', this run's are '" + header + "'; give the " +
+                    Setting("metrics") +
+                    " that it was begun with, or another " + Setting("log"));
 }
 
 /// The step that a line of a log is of; nothing: it is of none.
@@ -80,7 +80,8 @@ TrainLog::open(const std::string &path, llvm::ArrayRef<Metric> metrics,
     header += ",loss_scale,skipped";
   log->isCsv = llvm::StringRef(path).ends_with(".csv");
   if (!log->isCsv && !llvm::StringRef(path).ends_with(".jsonl"))
-    return usageError("--log must end in .csv or .jsonl, got '" + path + "'");
+    return usageError(Setting("log") + " must end in .csv or .jsonl, got '" +
+                      path + "'");
   uint64_t size = 0;
   bool goesOn = after && !llvm::sys::fs::file_size(path, size) && size > 0;
   if (goesOn && log->isCsv)

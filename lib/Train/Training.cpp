@@ -34,7 +34,7 @@ public:
 
 private:
   llvm::Error checkCounts() const;
-  void warn(std::string text) const;
+  void warn(MessageText text) const;
   llvm::Error resume(DataPosition &position);
   llvm::Error planUpdates();
   llvm::Error planUnknown();
@@ -84,7 +84,7 @@ llvm::Error Trainer::checkCounts() const {
   return checkRunFiles(options);
 }
 
-void Trainer::warn(std::string text) const {
+void Trainer::warn(MessageText text) const {
   Message message{Message::Severity::Warning, "", std::move(text)};
   options.messages ? options.messages(message) : printMessage(message);
 }
@@ -119,8 +119,8 @@ llvm::Error Trainer::planUpdates() {
       return inputError("one update takes " + llvm::Twine(options.accumulate) +
                         " batches of " + llvm::Twine(batch) +
                         " samples, but the run has " + llvm::Twine(batches) +
-                        " in all; give a smaller --accumulate or more "
-                        "--epochs");
+                        " in all; give a smaller " + Setting("accumulate") +
+                        " or more " + Setting("epochs"));
     schedule.batchesPerEpoch = std::max<int64_t>(*samples / batch, 1);
     schedule.batchesPerStep = options.accumulate;
     if (!schedule.totalSteps)

@@ -97,9 +97,10 @@ llvm::Error SkipWatch::update(const Session &session, int64_t number) {
       "the gradients of step " + llvm::Twine(number) +
           " are not finite at a loss scale of " + before.text() +
           ", and no smaller one will help: values overflow f16 (65504) before "
-          "they are scaled, or the loss is not finite; give --keep-f32=REGEX "
-          "for the nodes that make them, --precision=bf16, or a lower --lr; "
-          "--check-finite finds the first op that made one");
+          "they are scaled, or the loss is not finite; give " +
+          Setting("keep-f32", "REGEX") + " for the nodes that make them, " +
+          Setting("precision", "bf16") + ", or a lower " + Setting("lr") +
+          "; " + Setting("check-finite") + " finds the first op that made one");
 }
 
 std::string SkipWatch::describe() const {
@@ -109,13 +110,13 @@ std::string SkipWatch::describe() const {
          now->text();
 }
 
-std::string SkipWatch::describeUseless(int64_t updates) const {
+MessageText SkipWatch::describeUseless(int64_t updates) const {
   return "ALL " + std::to_string(updates) +
          " updates were skipped, and nothing was trained: gradients were not "
          "finite at any loss scale that was tried (now " +
-         now->text() +
-         "); train for more steps, give a smaller --loss-scale-init (or "
-         "--loss-scale), or --precision=bf16";
+         now->text() + "); train for more steps, give a smaller " +
+         Setting("loss-scale-init") + " (or " + Setting("loss-scale") +
+         "), or " + Setting("precision", "bf16");
 }
 
 llvm::Error ckopt::checkUpdate(const Session &session, double loss,
@@ -153,9 +154,10 @@ static llvm::Error checkHorizon(llvm::StringRef path, std::string was,
   return inputError(path + ": its learning-rate schedule ends at " + unit +
                     was + ", this run's at " + unit + is +
                     (schedule.totalSteps
-                         ? "; give --total-steps=" + was
-                         : "; give the --epochs that it was started with (and "
-                           "--max-steps to stop earlier)"));
+                         ? "; give " + Setting("total-steps", was)
+                         : "; give the " + Setting("epochs") +
+                               " that it was started with (and " +
+                               Setting("max-steps") + " to stop earlier)"));
 }
 
 /// The options by the names of the flags that ask for them, without the end of

@@ -52,7 +52,7 @@ public:
   bool isStuck() const { return inRow == kStuck; }
   std::string describe() const;
   /// What to tell of a run of so many updates, all of which were skipped.
-  std::string describeUseless(int64_t updates) const;
+  MessageText describeUseless(int64_t updates) const;
 
 private:
   static constexpr int64_t kStuck = 10;

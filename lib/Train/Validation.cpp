@@ -13,23 +13,28 @@ using namespace ckopt;
 
 llvm::Error ckopt::checkValidation(const TrainOptions &options,
                                    bool hasSamples) {
-  const char *asks = options.validateEvery       ? "--validate-every"
-                     : !options.keepBest.empty() ? "--keep-best"
-                     : options.earlyStop         ? "--early-stop"
-                                                 : nullptr;
-  if (asks && !hasSamples)
-    return usageError(llvm::Twine(asks) + " needs --validation or --holdout");
+  MessageText asks;
+  if (options.validateEvery)
+    asks = Setting("validate-every");
+  else if (!options.keepBest.empty())
+    asks = Setting("keep-best");
+  else if (options.earlyStop)
+    asks = Setting("early-stop");
+  if (!asks.empty() && !hasSamples)
+    return usageError(asks + " needs " + Setting("validation") + " or " +
+                      Setting("holdout"));
   if (options.validateEvery < 0 || options.earlyStop < 0)
     return usageError("steps and evaluations must not be negative");
   llvm::StringRef file = options.keepBest;
   if (!file.empty() && !file.ends_with(".safetensors") &&
       !file.ends_with(".onnx"))
-    return usageError("--keep-best must end in .safetensors (a checkpoint) or "
-                      ".onnx (weights), got '" +
-                      file + "'");
+    return usageError(
+        Setting("keep-best") +
+        " must end in .safetensors (a checkpoint) or .onnx (weights), got '" +
+        file + "'");
   if (!file.empty() && file == options.checkpoint)
-    return usageError("--keep-best and --checkpoint name one file, '" + file +
-                      "'; each needs its own");
+    return usageError(Setting("keep-best") + " and " + Setting("checkpoint") +
+                      " name one file, '" + file + "'; each needs its own");
   return llvm::Error::success();
 }
 

@@ -9,9 +9,9 @@
 #ifndef CKOPT_PYTHON_BINDINGS_H
 #define CKOPT_PYTHON_BINDINGS_H
 
+#include "ckopt/Support/Error.h"
 #include "ckopt/Support/HostTensor.h"
-#include "ckopt/Support/ToldError.h"
-#include "ckopt/Support/Wording.h"
+#include "ckopt/Support/Messages.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -36,23 +36,21 @@ struct Failure {
 
 /// What texts have to say in Python's words.
 struct Told {
-  std::string lines;     ///< of diagnostics, to put above an error
+  MessageText lines;     ///< of diagnostics, to put above an error
   std::string temporary; ///< file of a model that was given as bytes; or ""
 };
 
 /// Writes what the library says with settings as keywords.
-inline std::string inPython(const std::string &text, const Told &told) {
-  return wordModel(wordSettings(text, SettingStyle::Keywords), told.temporary);
+inline std::string inPython(const MessageText &text, const Told &told) {
+  return nameGivenBytes(text, told.temporary).in(SettingStyle::Keywords);
 }
 
 /// Throws the error, if it is one.
 inline void check(llvm::Error error, const Told &told = {}) {
   if (!error)
     return;
-  bool isTold = error.isA<ToldError>() && !told.lines.empty();
   ErrorText text = takeErrorText(std::move(error));
-  throw Failure{int(text.code),
-                inPython(told.lines + (isTold ? "" : text.text), told)};
+  throw Failure{int(text.code), inPython(text.after(told.lines), told)};
 }
 
 template <typename T> T take(llvm::Expected<T> value, const Told &told = {}) {

@@ -86,14 +86,14 @@ private:
 
 /// Samples as Python gives them: none, settings that say where they are,
 /// arrays, batches.
-using Samples =
-    std::variant<std::monostate, std::vector<Setting>, TensorMap, nb::handle>;
+using Samples = std::variant<std::monostate, std::vector<GivenSetting>,
+                             TensorMap, nb::handle>;
 
 Samples readSamples(nb::handle value) {
   if (value.is_none())
     return std::monostate();
   if (nb::isinstance<nb::list>(value))
-    return nb::cast<std::vector<Setting>>(value);
+    return nb::cast<std::vector<GivenSetting>>(value);
   if (nb::isinstance<nb::dict>(value))
     return toTensors(nb::cast<nb::dict>(value));
   return value;
@@ -112,7 +112,7 @@ struct Request {
 /// Opens samples that the library reads itself; labels count `classes` where
 /// these are known.
 llvm::Expected<std::unique_ptr<BatchSource>>
-openNamed(StepRun &run, const std::vector<Setting> &settings,
+openNamed(StepRun &run, const std::vector<GivenSetting> &settings,
           DatasetSource::Order order, std::vector<std::string> classes) {
   StepData data = run.compiled().data();
   if (llvm::Error error = readDataSettings(settings, data))
@@ -126,7 +126,7 @@ llvm::Expected<std::unique_ptr<BatchSource>>
 openSamples(StepRun &run, const Samples &samples, const Request &request,
             DatasetSource::Order order, Raised &raised,
             std::vector<std::string> classes = {}) {
-  if (const auto *settings = std::get_if<std::vector<Setting>>(&samples))
+  if (const auto *settings = std::get_if<std::vector<GivenSetting>>(&samples))
     return openNamed(run, *settings, order, std::move(classes));
   if (const auto *arrays = std::get_if<TensorMap>(&samples)) {
     auto data = Dataset::fromTensors(*arrays, run.fields(), "the arrays");
@@ -145,7 +145,7 @@ openSamples(StepRun &run, const Samples &samples, const Request &request,
 /// Reads one batch of samples that the library reads itself, by the names of
 /// arrays; empty where they do not fill one.
 llvm::Expected<TensorMap> readBatch(StepRun &run,
-                                    const std::vector<Setting> &settings) {
+                                    const std::vector<GivenSetting> &settings) {
   auto source = openNamed(run, settings, DatasetSource::Order::AsStored, {});
   if (!source)
     return source.takeError();
@@ -321,7 +321,7 @@ nb::dict fit(Step &self, nb::object samples, nb::object validation,
 void python::bindFit(nb::class_<Step> &step) {
   step.def(
       "evaluate_named",
-      [](Step &self, const std::vector<Setting> &settings,
+      [](Step &self, const std::vector<GivenSetting> &settings,
          const std::string &names) {
         using Sums = llvm::Expected<MetricSums>;
         return self.evaluated(names, [&](StepRun &run, auto metrics) -> Sums {
@@ -336,7 +336,7 @@ void python::bindFit(nb::class_<Step> &step) {
       "Evaluates samples that the library reads itself.");
   step.def(
       "read_batch",
-      [](Step &self, const std::vector<Setting> &settings) {
+      [](Step &self, const std::vector<GivenSetting> &settings) {
         return toArrays(self.locked(
             [&](StepRun &run) { return readBatch(run, settings); }));
       },

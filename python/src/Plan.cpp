@@ -22,7 +22,7 @@ static Graph readGraph(const std::string &text) {
   return std::move(*graph);
 }
 
-static Request readChecked(const std::vector<Setting> &settings) {
+static Request readChecked(const std::vector<GivenSetting> &settings) {
   Request request = take(readRequest(settings));
   check(checkSearch(request.search));
   return request;
@@ -31,7 +31,7 @@ static Request readChecked(const std::vector<Setting> &settings) {
 /// Plans a ckopt-graph/1 text; returns ckopt-plan/1, ckopt-report/1 and the
 /// memory timeline as SVG.
 static std::tuple<std::string, std::string, std::string>
-planGraph(const std::string &text, const std::vector<Setting> &settings) {
+planGraph(const std::string &text, const std::vector<GivenSetting> &settings) {
   nb::gil_scoped_release release;
   Graph graph = readGraph(text);
   Result result = planRequest(graph, readChecked(settings));
@@ -45,12 +45,13 @@ planGraph(const std::string &text, const std::vector<Setting> &settings) {
 
 /// The curve of cost against budget: ckopt-pareto/1.
 static std::string curveOf(const std::string &text, int points,
-                           const std::vector<Setting> &settings) {
+                           const std::vector<GivenSetting> &settings) {
   nb::gil_scoped_release release;
   Graph graph = readGraph(text);
   Request request = readChecked(settings);
   if (request.budget.kind != MemoryBudget::Kind::Unlimited)
-    check(usageError("a curve has all budgets: leave out --budget"));
+    check(
+        usageError("a curve has all budgets: leave out " + Setting("budget")));
   ParetoCurve curve = paretoCurve(graph, request.search, points);
   if (curve.points.empty())
     check(planError(curve.error));

@@ -21,25 +21,18 @@ namespace {
 using Messages = std::vector<Message>;
 
 /// One line each of the errors among the messages, and what belongs to them.
-std::string errorLines(const Messages &messages) {
-  std::string text;
-  bool ofError = false;
-  for (const Message &message : messages) {
-    if (message.severity != Message::Severity::Note)
-      ofError = message.severity == Message::Severity::Error;
-    if (ofError)
-      text += (message.severity == Message::Severity::Note ? message.str()
-                                                           : message.placed()) +
-              "\n";
-  }
-  return text;
+MessageText errorLines(const Messages &messages) {
+  ErrorLines lines;
+  for (const Message &message : messages)
+    lines.add(message);
+  return lines.take();
 }
 
 } // namespace
 
 const pid_t python::loadedIn = getpid();
 
-Step::Step(const std::string &model, const std::vector<Setting> &settings,
+Step::Step(const std::string &model, const std::vector<GivenSetting> &settings,
            bool isTemporary) {
   nb::gil_scoped_release release;
   words.temporary = isTemporary ? model : "";
@@ -47,7 +40,7 @@ Step::Step(const std::string &model, const std::vector<Setting> &settings,
 }
 
 void Step::open(const std::string &model,
-                const std::vector<Setting> &settings) {
+                const std::vector<GivenSetting> &settings) {
   StepSettings all = take(readSettings(model, settings), words);
   all.compile.keepGraph = true; // for curves
   if (!words.temporary.empty())
@@ -318,8 +311,9 @@ void python::bindStep(nb::module_ &module) {
           nb::arg("other"))
       .def("numbers", &Evaluated::numbers);
   nb::class_<Step> step(module, "Step");
-  step.def(nb::init<const std::string &, const std::vector<Setting> &, bool>(),
-           nb::arg("model"), nb::arg("settings"), nb::arg("is_temporary"));
+  step.def(
+      nb::init<const std::string &, const std::vector<GivenSetting> &, bool>(),
+      nb::arg("model"), nb::arg("settings"), nb::arg("is_temporary"));
   bindCalls(step);
   bindFit(step);
   bindWeights(step);

@@ -53,7 +53,7 @@ struct Evaluated {
 class Step {
 public:
   /// `isTemporary`: the file holds a model that was given as bytes.
-  Step(const std::string &model, const std::vector<Setting> &settings,
+  Step(const std::string &model, const std::vector<GivenSetting> &settings,
        bool isTemporary);
 
   /// Calls `work` on the run without the GIL.
@@ -90,7 +90,8 @@ public:
   std::vector<std::pair<std::string, std::string>> takeMessages();
 
 private:
-  void open(const std::string &model, const std::vector<Setting> &settings);
+  void open(const std::string &model,
+            const std::vector<GivenSetting> &settings);
 
   Told words; ///< without lines
   std::shared_ptr<std::vector<Message>> messages =

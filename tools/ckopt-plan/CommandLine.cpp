@@ -186,7 +186,7 @@ void PlanFlags::addOutputs() {
       "o", "FILE", planning | bit(Mode::PackOnly),
       "write the plan (ckopt-plan/1), curve (ckopt-pareto/1) or CSV; '-': "
       "standard output",
-      flag::outputFile("o", line.output, "--plan-hint"));
+      flag::outputFile("o", line.output, Setting("plan-hint")));
   table.add("plan-report", "FILE", reporting,
             "what is kept, what is made again, and why (ckopt-report/1)",
             flag::outputFile("plan-report", line.report));

@@ -83,7 +83,7 @@ static void printLoss(func::FuncOp forward, llvm::raw_ostream &os) {
   os << "loss:";
   std::vector<autodiff::LossTerm> terms(1);
   terms.front().kind = autodiff::kOutputTerm.str();
-  std::string text;
+  MessageText text;
   if (autodiff::hasScalarOutput(forward)) {
     llvm::Error error = autodiff::resolveLoss(forward, terms, text);
     if (!error) {
@@ -95,7 +95,7 @@ static void printLoss(func::FuncOp forward, llvm::raw_ostream &os) {
   }
   std::vector<autodiff::LossTerm> own(1);
   own[0].kind = autodiff::kOutputTerm.str();
-  std::string remark;
+  MessageText remark;
   if (llvm::Error error = autodiff::resolveLoss(forward, own, remark)) {
     llvm::consumeError(std::move(error));
   } else {
@@ -229,10 +229,10 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
     os << "arguments:\n";
     printRoles(forward, /*names=*/true, os);
     for (const auto &[name, reason] : compilation->model().diagnosis.constants)
-      os << "not trained: '" << name << "': " << reason << "\n";
+      os << "not trained: '" << name << "': " << reason.inShell() << "\n";
     printUnclear(*compilation, os);
-    for (const std::string &note : compilation->model().notes)
-      os << "note: " << note << "\n";
+    for (const MessageText &note : compilation->model().notes)
+      os << "note: " << note.inShell() << "\n";
   }
   for (const std::string &note : diagnosis->notes)
     os << "mended: " << note << "\n";

@@ -203,7 +203,8 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
   llvm::Error error = flags.table.parse(rest, command, takeModel);
   bool timesRanks = !options.collectives.empty();
   if (!error && timesRanks && !options.compile.model.empty())
-    error = usageError("--collectives times messages alone; it takes no model");
+    error = usageError(Setting("collectives") +
+                       " times messages alone; it takes no model");
   if (!error && options.compile.model.empty() && !options.listOps &&
       !timesRanks)
     error = usageError("no model given; usage: ckopt " + name +

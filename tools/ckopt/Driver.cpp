@@ -30,7 +30,7 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
   bool folder = options.command == Command::Compile &&
                 options.target->traits.writesFolder;
   for (const NamedFile &output : options.outputs)
-    if (!folder || output.flag != "-o")
+    if (!folder || output.flag != Setting::ofFlag("o"))
       paths.push_back(output.path);
     else if (!llvm::sys::fs::is_directory(output.path))
       paths.push_back(llvm::StringRef(output.path).rtrim('/').str());
@@ -95,7 +95,7 @@ int ckopt::driverMain(int argc, char **argv) {
   ErrorText failure = takeErrorText(std::move(error));
   bool stopped = failure.code > 128;
   if (failure.code != ExitOk && (!stopped || ranks.isMain()))
-    reportError(makeError(failure.code, failure.text),
+    reportError(makeError(failure.code, failure.message),
                 "ckopt: rank " + std::to_string(ranks.number()), llvm::errs());
   ranks.endPreparing();
   // A rank that was lost may have told the launcher, or be about to: the exit

@@ -13,10 +13,14 @@
 #include "../Planner/ScopeTruth.h"
 #include "../Planner/TestGraphs.h"
 #include "Handles.h"
+#include "ckopt/Base/SettingNames.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 using namespace ckopt::planner::test;
 using ckopt::planner::Graph;
@@ -203,3 +207,51 @@ TEST(Fronts, ModelsInCAndInTheShell) {
 }
 
 } // namespace
+
+namespace {
+
+/// The names of the entries of a help: "  --seed=N   text".
+std::set<std::string> namesIn(std::istream &help) {
+  std::set<std::string> names;
+  for (std::string line; std::getline(help, line);) {
+    size_t begin = line.find_first_not_of(" -");
+    if (begin != std::string::npos && begin >= 2 && begin <= 4)
+      names.insert(
+          line.substr(begin, line.find_first_of(" =[", begin) - begin));
+  }
+  return names;
+}
+
+} // namespace
+
+/// A message that named a setting which nobody could give would help nobody.
+TEST(FrontsTest, SettingsOfMessagesAreFlags) {
+  std::stringstream all;
+  for (const char *program :
+       {"ckopt import", "ckopt plan", "ckopt compile", "ckopt train",
+        "ckopt run", "ckopt bench", "ckopt compare", "ckopt-plan"}) {
+    FILE *pipe = popen(
+        (CKOPT_BINARIES "/" + std::string(program) + " --help-all").c_str(),
+        "r");
+    ASSERT_NE(pipe, nullptr);
+    for (int c; (c = fgetc(pipe)) != EOF;)
+      all.put(char(c));
+    pclose(pipe);
+  }
+  std::set<std::string> known = namesIn(all);
+  // C has them by the same names, and some that are no flags.
+  Options step = makeOptions();
+  ckopt_options *graph = nullptr;
+  ASSERT_EQ(ckopt_options_create_for_graph(&graph), CKOPT_OK);
+  Options owned(graph);
+  const std::set<std::string> ofC = {"budget", "total-steps"};
+  for (const ckopt_options *options : {step.get(), owned.get()}) {
+    std::istringstream help(ckopt_options_help(options));
+    for (const std::string &name : namesIn(help))
+      EXPECT_TRUE(known.count(name) || ofC.count(name)) << name;
+  }
+  known.insert(ofC.begin(), ofC.end());
+  std::istringstream names{std::string(ckopt::kSettingNames)};
+  for (std::string name; names >> name;)
+    EXPECT_TRUE(known.count(name)) << name;
+}

@@ -19,8 +19,9 @@ protected:
   }
   void TearDown() override { (void)llvm::sys::fs::remove_directories(folder); }
   KernelCache open() {
-    return KernelCache(
-        folder, [this](const std::string &text) { said.push_back(text); });
+    return KernelCache(folder, [this](const MessageText &text) {
+      said.push_back(text.inShell());
+    });
   }
   std::vector<std::string> files() const {
     std::vector<std::string> result;
@@ -89,7 +90,7 @@ TEST_F(KernelCacheTest, PrunesToTheLimit) {
 }
 
 TEST_F(KernelCacheTest, OffKeepsNothing) {
-  KernelCache cache("off", [](const std::string &) {});
+  KernelCache cache("off", [](const MessageText &) {});
   cache.store("aa", bytesOf(1, 1));
   EXPECT_FALSE(cache.find("aa"));
   EXPECT_EQ(cache.folder(), "");

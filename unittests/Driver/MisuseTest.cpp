@@ -130,7 +130,7 @@ TEST(Misuse, WeightsOfAnotherNetworkAreRefused) {
   std::vector<std::string> heard;
   CompileOptions options = digitsOptions();
   options.messages = [&](const Message &message) {
-    heard.push_back(message.str());
+    heard.push_back(message.str().inShell());
   };
   CompiledStep step = get(compile(options));
   auto session = get(step.load());

@@ -182,7 +182,7 @@ TEST(Step, HandsWarningsToTheCallersHandler) {
   std::vector<std::string> heard;
   CompileOptions options = stepOptions();
   options.messages = [&](const Message &message) {
-    heard.push_back(message.str());
+    heard.push_back(message.str().inShell());
   };
   CompiledStep step = get(compile(options, stepData()));
   auto session = get(step.load());

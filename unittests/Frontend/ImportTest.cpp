@@ -199,8 +199,8 @@ TEST(Import, SettingsOfOpsAreConstants) {
     ImportOptions options;
     options.trainRegex = train;
     std::string text;
-    for (const std::string &remark : load(path, context, options).remarks)
-      text += remark + "\n";
+    for (const MessageText &remark : load(path, context, options).remarks)
+      text += remark.inShell() + "\n";
     return text;
   };
   EXPECT_NE(remarks("").find("constant (2): 'p', 'c'"), std::string::npos);

@@ -27,7 +27,7 @@ MemoryBudget ratio(double of) {
   return budget;
 }
 
-std::string refusal(llvm::ArrayRef<Setting> settings) {
+std::string refusal(llvm::ArrayRef<GivenSetting> settings) {
   auto request = readRequest(settings);
   return request ? "" : takeErrorText(request.takeError()).text;
 }

@@ -55,9 +55,10 @@ protected:
 } // namespace
 
 TEST_F(FlagTableTest, EmptySettingsTakeNothingFromTheNext) {
-  std::vector<Setting> settings = {{"o", ""}, {"quiet", ""}, {"count", "7"}};
+  std::vector<GivenSetting> settings = {
+      {"o", ""}, {"quiet", ""}, {"count", "7"}};
   EXPECT_EQ(takeErrorText(table.store(settings, 1)).text,
-            "--o has an empty value; leave it out instead");
+            "-o has an empty value; leave it out instead");
   EXPECT_EQ(s.file, "");
   EXPECT_EQ(s.count, 7);
   EXPECT_TRUE(s.quiet);
@@ -86,7 +87,7 @@ TEST_F(FlagTableTest, TellsAllMistakesAtOnce) {
             "--seed: '-1' is no integer of at least 0\n"
             "--rate: 'nan' is no number from 0 to below 1\n"
             "--quiet takes no value\n"
-            "--o has an empty value; leave it out instead\n"
+            "-o has an empty value; leave it out instead\n"
             "unknown flag --cuont; did you mean --count?\n"
             "unknown flag --zzz (see --help-all)\n"
             "--seed needs a value (N)");

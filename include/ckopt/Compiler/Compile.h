@@ -95,8 +95,8 @@ public:
   llvm::Error checkGoesBack(llvm::StringRef path) const;
 
   /// Gives a message that belongs to no node to the handler.
-  void say(Message::Severity severity, const llvm::Twine &text) const;
-  void remark(const llvm::Twine &text) const {
+  void say(Message::Severity severity, const MessageText &text) const;
+  void remark(const MessageText &text) const {
     if (opts.remarks)
       say(Message::Severity::Remark, text);
   }

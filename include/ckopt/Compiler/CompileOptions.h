@@ -88,7 +88,7 @@ struct PhaseControl {
 enum class LostParameters { Refuse, Warn, Ignore };
 
 /// Flags or settings by name, as they were written; of files, that they were.
-using GivenFlags = std::map<std::string, std::string>;
+using GivenFlags = std::map<std::string, MessageText>;
 
 struct CompileOptions {
   std::string model; ///< .onnx

@@ -44,10 +44,6 @@ void addHash(uint64_t &hash, const TensorMap &tensors);
 /// The same of a file's, which are read one by one.
 llvm::Error addHash(uint64_t &hash, const StoredTensors &tensors);
 
-/// Returns a flag as it is written, behind a blank.
-inline std::string flagText(const std::string &name) {
-  return (name.size() == 1 ? " -" : " --") + name;
-}
 /// Returns a flag's value as ranks compare it: numbers are those that are
 /// written otherwise, files those of another place.
 std::string comparableText(llvm::StringRef value);

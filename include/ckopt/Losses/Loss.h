@@ -11,6 +11,7 @@
 #ifndef CKOPT_LOSSES_LOSS_H
 #define CKOPT_LOSSES_LOSS_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Losses/LossOptions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
@@ -40,7 +41,7 @@ struct LossOptions : LossSettings {
 /// was a choice, `remark` names the chosen output and those without a part in
 /// the loss.
 llvm::Error resolveLoss(mlir::func::FuncOp function,
-                        std::vector<LossTerm> &terms, std::string &remark);
+                        std::vector<LossTerm> &terms, MessageText &remark);
 
 /// Tells whether the model holds a loss: a float output that is one number (of
 /// a batch of one only if it has no dimensions, is named "loss" or comes from a

@@ -28,9 +28,9 @@ struct Request {
 /// Reads settings: `budget`, `budget-ratio`, `pack`, and the search's flags
 /// (SearchFlags.h). One usage error lists all that are unknown or wrong; what
 /// only several together show is for checkSearch().
-llvm::Expected<Request> readRequest(llvm::ArrayRef<Setting> settings);
+llvm::Expected<Request> readRequest(llvm::ArrayRef<GivenSetting> settings);
 /// Returns these settings with their help.
-std::string requestHelp();
+std::string requestHelp(SettingStyle style);
 
 /// Returns the load of the program order: the largest sum of live bytes, each
 /// rounded up to the alignment.

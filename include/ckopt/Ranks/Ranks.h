@@ -27,7 +27,7 @@
 namespace ckopt {
 
 /// Makes the error of ranks that differ or do not answer.
-inline llvm::Error rankError(const llvm::Twine &text) {
+inline llvm::Error rankError(const MessageText &text) {
   return makeError(ExitRank, text);
 }
 
@@ -134,7 +134,7 @@ private:
 /// Refuses numbers of processes that do not fit `wanted` ranks; `line` makes
 /// the command line that starts so many.
 llvm::Error checkLaunch(int64_t wanted,
-                        llvm::function_ref<std::string(int64_t)> line);
+                        llvm::function_ref<MessageText(int64_t)> line);
 /// Opens the world of so many ranks, unless it is open already.
 llvm::Expected<Ranks> openWorld(int64_t ranks, double timeout);
 /// Opens the world of so many ranks on devices, which RANK and WORLD_SIZE
@@ -146,7 +146,7 @@ llvm::Expected<Ranks> meetByFile(int64_t ranks, llvm::StringRef file,
 /// none.
 llvm::Expected<Ranks> meetOthers(int64_t ranks, llvm::StringRef file,
                                  double timeout,
-                                 llvm::function_ref<std::string(int64_t)> line);
+                                 llvm::function_ref<MessageText(int64_t)> line);
 /// Says so where mpirun left a rank fewer cores than it has threads.
 std::optional<Message> describeBinding(int64_t threads);
 /// Returns the processes that mpirun started; 0: this one was started alone.

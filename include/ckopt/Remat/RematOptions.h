@@ -57,7 +57,8 @@ enum class Comparison {
   Off,
 };
 /// Parses "quick", "on" or "off".
-llvm::Expected<Comparison> parseComparison(llvm::StringRef text);
+llvm::Expected<Comparison> parseComparison(llvm::StringRef text,
+                                           const MessageText &name);
 
 /// Budget, search, costs and policy of a plan.
 struct RematSettings {

@@ -18,7 +18,7 @@ namespace ckopt::runtime {
 /// As cudaLibraryRefuses() of Primitive.h, for a call with \p workspace bytes:
 /// returns empty text, or the reason why the libraries cannot run the
 /// descriptor in so many bytes on any device.
-CKRT_EXPORT std::string cudaLibraryRefuses(const PrimitiveDesc &desc,
+CKRT_EXPORT MessageText cudaLibraryRefuses(const PrimitiveDesc &desc,
                                            int64_t workspace);
 
 /// Returns the bytes of the operands and the result of a product or

@@ -16,6 +16,7 @@
 #define CKOPT_RUNTIME_PRIMITIVE_H
 
 #include "ckopt/Base/DType.h"
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Runtime/Export.h"
 
 #include <cstddef>
@@ -235,7 +236,7 @@ CKRT_EXPORT std::string cudaLibraryRefuses(const PrimitiveDesc &desc);
 /// cannot be had here; "" where it can. OpenMP ends the process where it cannot
 /// make a thread: whoever makes primitives or runs them asks here first. Call
 /// outside of parallel regions.
-CKRT_EXPORT std::string refusesTeam(int32_t threads);
+CKRT_EXPORT MessageText refusesTeam(int32_t threads);
 
 /// A primitive ready to run. Make it outside of parallel regions; run it from
 /// one thread at a time.

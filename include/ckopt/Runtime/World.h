@@ -17,6 +17,7 @@
 #ifndef CKOPT_RUNTIME_WORLD_H
 #define CKOPT_RUNTIME_WORLD_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Runtime/Export.h"
 
 #include <atomic>
@@ -66,7 +67,7 @@ public:
   static constexpr double kLaunchSeconds = 10;
   /// Meets them without MPI: their devices are connected by NCCL, whose id goes
   /// through a file (docs/cuda.md). `timeout` in seconds; 0: five minutes.
-  static std::string openNccl(const std::string &file, int32_t rank,
+  static MessageText openNccl(const std::string &file, int32_t rank,
                               int32_t ranks, double timeout);
   /// Meets them by this engine.
   static std::string open(const MessageEngine &engine);

@@ -56,7 +56,7 @@ public:
 private:
   llvm::Error settleOptimizer();
   void add(llvm::StringRef name, llvm::StringRef value, unsigned commands,
-           llvm::StringRef help, Flag::Store store) {
+           const MessageText &help, Flag::Store store) {
     // Machines have files and devices elsewhere.
     bool elsewhere = value == "FILE" || value == "FOLDER" || value == "DIR" ||
                      value == "cuda:N";
@@ -65,13 +65,14 @@ private:
                   value = elsewhere ? value.str() : "",
                   store = std::move(store.keep)](llvm::StringRef text) {
       given.insert(name);
-      std::string &written = o.compile.flags[name];
-      written += flagText(name);
-      if (!text.empty())
-        written += "=" + (value.empty() ? comparableText(text) : value);
+      Setting flag = Setting::ofFlag(name), compared = flag;
+      if (!text.empty()) {
+        flag.value = text.str();
+        compared.value = value.empty() ? comparableText(text) : value;
+      }
+      o.compile.flags[name] += " " + compared;
       if (!phase.empty())
-        o.compile.phases.flags[phase] +=
-            " --" + name + (text.empty() ? "" : "=" + text.str());
+        o.compile.phases.flags[phase] += (" " + flag).inShell();
       return store(text);
     };
     table.add(name, value, commands, help, std::move(named));
@@ -94,7 +95,7 @@ private:
   void addToolFlags();
 
   /// Sets the budget from a flag; a second budget of another kind is an error.
-  llvm::Error setBudget(llvm::StringRef flag, const MemoryBudget &budget);
+  llvm::Error setBudget(const MessageText &flag, const MemoryBudget &budget);
 
   llvm::Error settleParallel();
   llvm::Error settleGroups();
@@ -113,7 +114,7 @@ private:
   DriverOptions &o;
   std::vector<OwnSettings> ownSettings;
   std::string phase; ///< readBy()
-  std::string budgetFlag;
+  MessageText budgetFlag;
   std::vector<std::string> groups; ///< --group, as given
   std::string rateFile;            ///< of --lr-schedule=file:PATH
 };

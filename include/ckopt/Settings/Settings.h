@@ -37,20 +37,20 @@ struct StepSettings {
 /// of the driver's files and of its loop (`data`, `epochs`, `checkpoint`,
 /// `report`, ...) are none; `total-steps` is the end of a schedule that has
 /// one, which the driver takes from the epochs.
-llvm::Expected<StepSettings> readSettings(const std::string &model,
-                                          llvm::ArrayRef<Setting> settings);
+llvm::Expected<StepSettings>
+readSettings(const std::string &model, llvm::ArrayRef<GivenSetting> settings);
 
 /// Reads where samples come from: the settings `data`, `data-cache`, `tokens`,
 /// `token-type`, `sequence`, `images`, `resize`, `augment`, `normalize`,
 /// `inputs`, `targets`.
-llvm::Error readDataSettings(llvm::ArrayRef<Setting> settings,
+llvm::Error readDataSettings(llvm::ArrayRef<GivenSetting> settings,
                              DataOptions &data);
 
 /// Checks the name and the value of one setting; what only several together
 /// show is for readSettings().
-llvm::Error checkSetting(const Setting &setting);
+llvm::Error checkSetting(const GivenSetting &setting);
 /// Returns all settings with their help, as `ckopt train --help` prints them.
-std::string settingsHelp();
+std::string settingsHelp(SettingStyle style);
 
 } // namespace ckopt
 

@@ -9,6 +9,7 @@
 #ifndef CKOPT_SUPPORT_BYTESIZE_H
 #define CKOPT_SUPPORT_BYTESIZE_H
 
+#include "ckopt/Base/MessageText.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
@@ -49,7 +50,7 @@ llvm::Expected<MemoryBudget> parseMemoryBudget(llvm::StringRef text);
 /// above 0 up to 1, or "min"; `flag` is named in errors.
 llvm::Expected<MemoryBudget> parseBudgetRatio(llvm::StringRef text,
                                               MemoryBudget::Kind kind,
-                                              llvm::StringRef flag);
+                                              const MessageText &flag);
 
 /// Formats a number with separators: "3,083,264".
 std::string groupDigits(int64_t value);

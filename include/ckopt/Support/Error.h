@@ -11,6 +11,7 @@
 #define CKOPT_SUPPORT_ERROR_H
 
 #include "ckopt/Base/ExitCodes.h"
+#include "ckopt/Base/MessageText.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 #include <string>
@@ -21,37 +22,48 @@ namespace ckopt {
 class CkoptError : public llvm::ErrorInfo<CkoptError> {
 public:
   static char ID;
-  CkoptError(ExitCode code, std::string message)
-      : code(code), message(std::move(message)) {}
+  CkoptError(ExitCode code, MessageText message, bool isTold = false)
+      : code(code), message(std::move(message)), isTold(isTold) {}
 
   ExitCode getCode() const { return code; }
-  const std::string &getMessage() const { return message; }
-  void log(llvm::raw_ostream &os) const override { os << message; }
+  const MessageText &getMessage() const { return message; }
+  /// Whether diagnostics told the cause, and the message is only where work
+  /// stopped: whoever keeps diagnostics shows these in its place.
+  bool wasTold() const { return isTold; }
+  void log(llvm::raw_ostream &os) const override { os << message.inShell(); }
   std::error_code convertToErrorCode() const override;
 
 private:
   ExitCode code;
-  std::string message;
+  MessageText message;
+  bool isTold;
 };
 
-llvm::Error makeError(ExitCode code, const llvm::Twine &message);
+llvm::Error makeError(ExitCode code, const MessageText &message);
+/// An error whose cause was told as a diagnostic.
+llvm::Error toldError(ExitCode code, const MessageText &message);
 /// Bad file, shape, type or data (exit code 1).
-llvm::Error inputError(const llvm::Twine &message);
+llvm::Error inputError(const MessageText &message);
 /// Cannot write: disk full, no permission (exit code 74).
-llvm::Error ioError(const llvm::Twine &message);
+llvm::Error ioError(const MessageText &message);
 /// Wrong command line (exit code 64).
-llvm::Error usageError(const llvm::Twine &message);
+llvm::Error usageError(const MessageText &message);
 
 /// Puts "context: " before each message of `error`; exit codes stay.
-llvm::Error withContext(llvm::Error error, const llvm::Twine &context);
+llvm::Error withContext(llvm::Error error, const MessageText &context);
 
 /// The messages of `error`, one a line and fit for a terminal (names come from
 /// models and data; ckopt/Base/PrintableText.h), and its exit code (the first
 /// one's; an error that is not a CkoptError counts as an input error). Consumes
 /// it.
 struct ErrorText {
-  std::string text;
+  std::string text; ///< as a shell's user reads it
   ExitCode code = ExitOk;
+  MessageText message = {};
+  bool wasTold = false; ///< all of it (CkoptError)
+
+  /// The message behind these diagnostics, or only them if they told it.
+  MessageText after(const MessageText &diagnostics) const;
 };
 ErrorText takeErrorText(llvm::Error error);
 

@@ -37,27 +37,27 @@ struct Flag {
     FileUse use = FileUse::None;
     std::vector<const std::string *> files;
     std::string prefix; ///< before the file's name; without it there is none
-    std::string renews; ///< the flag whose file a result may replace
+    MessageText renews; ///< the flag whose file a result may replace
   };
 
   std::string name;  ///< without dashes
   std::string value; ///< "BYTES"; "[=N]" may be left out; empty: a switch
   unsigned groups;   ///< who takes it (commands, modes): a bit each
-  std::string help;
+  MessageText help;
   Store store;
   std::string section; ///< title over the flag in the help
 };
 
 /// The name of a flag, without dashes, and its value; switches take "". Flags
 /// that are repeatable may come several times.
-using Setting = std::pair<std::string, std::string>;
+using GivenSetting = std::pair<std::string, std::string>;
 
 class FlagTable {
 public:
   /// Puts the flags that are added from now on under a title.
   void beginSection(llvm::StringRef title) { section = title.str(); }
   void add(llvm::StringRef name, llvm::StringRef value, unsigned groups,
-           llvm::StringRef help, Flag::Store store);
+           const MessageText &help, Flag::Store store);
   /// Gives groups names, by their bits, for messages on flags of others.
   void nameGroups(std::vector<std::string> names) {
     groupNames = std::move(names);
@@ -75,13 +75,15 @@ public:
                     llvm::function_ref<llvm::Error(llvm::StringRef)> positional,
                     Given *given = nullptr) const;
   /// Stores settings of a program. One usage error lists all mistakes.
-  llvm::Error store(llvm::ArrayRef<Setting> settings, unsigned groups) const;
+  llvm::Error store(llvm::ArrayRef<GivenSetting> settings,
+                    unsigned groups) const;
 
   /// Returns the files that flags of these groups name, as stored now.
   std::vector<NamedFile> files(FileUse use, unsigned groups) const;
 
   /// Prints one entry for each flag, by sections, in lines of 79 characters.
-  void printHelp(llvm::raw_ostream &os, unsigned groups) const;
+  void printHelp(llvm::raw_ostream &os, unsigned groups,
+                 SettingStyle style = SettingStyle::Flags) const;
   /// Prints the entries of these flags alone, in their order, without those
   /// that the groups do not take.
   void printHelp(llvm::raw_ostream &os, unsigned groups,
@@ -91,9 +93,9 @@ public:
 
 private:
   const Flag *nearest(llvm::StringRef name, unsigned groups) const;
-  /// `what` it is called: "flag", "setting".
-  llvm::Error unknown(llvm::StringRef written, unsigned groups,
-                      llvm::StringRef what) const;
+  /// Makes the error "unknown flag --sede; did you mean --seed?".
+  llvm::Error unknown(const MessageText &text, llvm::StringRef name,
+                      unsigned groups, llvm::StringRef elsewhere = "") const;
 
   std::vector<Flag> flags;
   std::string section;
@@ -147,7 +149,7 @@ Flag::Store reads(Flag::Store store, const std::string &slot,
 /// The same of one that is written. It may replace the file of the flag
 /// `renews`, which it then goes on from.
 Flag::Store writes(Flag::Store store, const std::string &slot,
-                   llvm::StringRef renews = "");
+                   const MessageText &renews = {});
 
 /// Makes a function that stores any text that is not empty.
 Flag::Store text(llvm::StringRef name, std::string &slot);
@@ -155,7 +157,7 @@ inline Flag::Store inputFile(llvm::StringRef name, std::string &slot) {
   return reads(text(name, slot), slot);
 }
 inline Flag::Store outputFile(llvm::StringRef name, std::string &slot,
-                              llvm::StringRef renews = "") {
+                              const MessageText &renews = {}) {
   return writes(text(name, slot), slot, renews);
 }
 /// The same of regular expressions; refuses malformed ones.

@@ -6,8 +6,11 @@
 #ifndef CKOPT_SUPPORT_MESSAGES_H
 #define CKOPT_SUPPORT_MESSAGES_H
 
+#include "ckopt/Base/MessageText.h"
+
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace ckopt {
 
@@ -17,12 +20,12 @@ struct Message {
   Severity severity = Severity::Remark;
   /// "node 'conv1'", "file.mlir:3:5"; empty where it belongs to no place.
   std::string where;
-  std::string text;
+  MessageText text;
 
   /// Formats the text with its place: "node 'conv1': text".
-  std::string placed() const;
+  MessageText placed() const;
   /// Formats the message: "warning: node 'conv1': text".
-  std::string str() const;
+  MessageText str() const;
 };
 
 /// Receives messages; notes follow the message that they belong to.
@@ -30,6 +33,26 @@ using MessageHandler = std::function<void(const Message &)>;
 
 /// Prints the message and a line end on standard error.
 void printMessage(const Message &message);
+
+/// Keeps a line each of the errors among messages, and of their notes, for
+/// whom no handler tells them.
+class ErrorLines {
+public:
+  void add(const Message &message);
+  /// The lines since the last call.
+  MessageText take() { return std::exchange(text, {}); }
+
+private:
+  bool ofError = false; ///< the last message that was no note
+  MessageText text;
+};
+
+/// What a model that was given as bytes is called.
+inline constexpr const char *kGivenAsBytes = "the model given as bytes";
+
+/// Writes this name in place of the temporary file `path` that holds the model;
+/// "": there is none. O(length).
+MessageText nameGivenBytes(const MessageText &text, const std::string &path);
 
 } // namespace ckopt
 

@@ -13,6 +13,7 @@
 #ifndef CKOPT_SUPPORT_OUTPUTFILES_H
 #define CKOPT_SUPPORT_OUTPUTFILES_H
 
+#include "ckopt/Base/MessageText.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
@@ -24,10 +25,10 @@ namespace ckopt {
 enum class FileUse { None, Reads, Writes };
 
 struct NamedFile {
-  std::string flag; ///< that names it: "--report", "the model"
+  MessageText flag; ///< that names it, or "the model"
   std::string path; ///< empty: it is not given
   /// Of an output: the flag of an input whose place it may take.
-  std::string renews = "";
+  MessageText renews = {};
 };
 
 /// Refuses two outputs that are one file, or both standard output ("-"), and

@@ -14,6 +14,7 @@
 #ifndef CKOPT_TARGET_TARGETINFO_H
 #define CKOPT_TARGET_TARGETINFO_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Runtime/LibraryTable.h"
 #include "ckopt/Runtime/Manifest.h"
 #include "ckopt/Target/MachineRates.h"
@@ -59,7 +60,8 @@ struct CodegenOptions {
 /// A flag of such settings: the name without dashes, the help's name of the
 /// value, the help, and a function that stores or refuses a text.
 struct TargetFlag {
-  std::string name, value, help;
+  std::string name, value;
+  MessageText help;
   std::function<llvm::Error(llvm::StringRef)> store;
   const std::string *file = nullptr; ///< where the name of a file is kept
   bool isWritten = false;            ///< that file; else it is read
@@ -158,7 +160,7 @@ struct LibraryChoice {
   bool library = false;
   runtime::LibraryForm form = runtime::LibraryForm::Default;
   int64_t workspaceBytes = 0;
-  std::string reason; ///< why none does
+  MessageText reason; ///< why none does
 };
 
 /// A step's code and what describes it.

@@ -52,7 +52,7 @@ public:
   int64_t leftAt() const { return above ? left : 0; }
   /// Returns whether `add` has returned true.
   bool wasReported() const { return reported; }
-  std::string describe() const;
+  MessageText describe() const;
 
 private:
   int64_t firstStep = 0, lastStep = 0, left = 0, above = 0;

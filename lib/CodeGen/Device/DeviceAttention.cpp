@@ -8,6 +8,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Support/Error.h"
 
 using namespace mlir;
@@ -31,7 +32,7 @@ private:
   bool isGradient() const {
     return code.primitive.kind == PrimitiveKind::AttentionGrad;
   }
-  LogicalResult refuse(const Twine &why) {
+  LogicalResult refuse(const MessageText &why) {
     InFlightDiagnostic error = kernel.front().front().emitError("attention ");
     setExitCode(error, ExitUnsupported);
     return error << why;
@@ -82,8 +83,8 @@ LogicalResult DeviceAttention::plan() {
                   "model on the CPU");
   if (std::max(desc().depth, desc().width) > AttentionTile::kMostColumns)
     return refuse("of more than " + Twine(AttentionTile::kMostColumns) +
-                  " columns has no code on a GPU as one op; use "
-                  "--attention=off");
+                  " columns has no code on a GPU as one op; use " +
+                  Setting("attention", "off"));
   bindOperands();
   form = operandForm(operands.q, operands.k, Float32Type::get(ctx),
                      code.primitive.precision);

@@ -6,6 +6,7 @@
 #include "GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;

@@ -121,9 +121,9 @@ public:
   /// update).
   mlir::Value currentState(mlir::Value argument);
   /// Reports a remark to the user.
-  void remark(const llvm::Twine &text) { result.remarks.push_back(text.str()); }
+  void remark(const MessageText &text) { result.remarks.push_back(text); }
   /// Reports a remark once, for all nodes that it applies to.
-  void remarkOnce(const std::string &text) {
+  void remarkOnce(const MessageText &text) {
     if (!llvm::is_contained(result.remarks, text))
       remark(text);
   }

@@ -13,6 +13,7 @@
 #include "Reader/TorchMetadata.h"
 #include "Reader/WriteBack.h"
 #include "UnreadInputs.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Reference/Folding.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -53,7 +54,7 @@ private:
                                        BatchScaling::Shapes *shapes);
   void addRemarks(ImportedModel &result) const;
   llvm::Error importWhole();
-  llvm::Error fail(const Twine &message) const {
+  llvm::Error fail(const MessageText &message) const {
     return inputError("'" + path + "': " + message);
   }
 
@@ -151,8 +152,8 @@ ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
     if (options.needValues && initializers.empty() &&
         llvm::none_of(data, [&](auto *input) { return input->name == name; }))
       return fail("the file has no weights, and no input for the array '" +
-                  name + "' of the data; its inputs are " + all +
-                  " (--inputs=)");
+                  name + "' of the data; its inputs are " + all + " (" +
+                  Setting("inputs", "") + ")");
   for (const std::string &name : options.inputs)
     if (llvm::none_of(data, [&](auto *input) { return input->name == name; }))
       return fail("there is no graph input '" + name + "'; there are " +
@@ -163,8 +164,8 @@ ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
 llvm::Error ModelImporter::checkRead(ArrayRef<const ValueInfo *> data) const {
   for (const std::string &name : options.unusedInputs)
     if (llvm::none_of(data, [&](auto *input) { return input->name == name; }))
-      return usageError("--unused-inputs: there is no data input '" + name +
-                        "'");
+      return usageError(Setting("unused-inputs") +
+                        ": there is no data input '" + name + "'");
   std::string names, list;
   for (const std::string &name : findUnread(model.graph, data.vec())) {
     if (options.allowUnread || llvm::is_contained(options.unusedInputs, name))
@@ -179,8 +180,8 @@ llvm::Error ModelImporter::checkRead(ArrayRef<const ValueInfo *> data) const {
               " no effect: no node that leads to an output reads " +
               (several ? "them" : "it") +
               "; was the model exported with one tensor for two inputs (give "
-              "it a copy of its own), or is this wanted (--unused-inputs=" +
-              list + ")?");
+              "it a copy of its own), or is this wanted (" +
+              Setting("unused-inputs", list) + ")?");
 }
 
 /// Refuses weights without a value where numbers are wanted, not a plan.
@@ -195,9 +196,10 @@ ModelImporter::checkValues(ArrayRef<const ValueInfo *> weights) const {
   if (weights.size() > shown)
     names += " and " + std::to_string(weights.size() - shown) + " more";
   return fail("the file has no values for the weights " + names +
-              ", and the data no arrays of these names; give them as data "
-              "(--inputs=), as weights (--weights=FILE), or random ones "
-              "(--init=auto)");
+              ", and the data no arrays of these names; give them as data (" +
+              Setting("inputs", "") + "), as weights (" +
+              Setting("weights", "FILE") + "), or random ones (" +
+              Setting("init", "auto") + ")");
 }
 
 /// Turns inputs with a fixed value into initializers that are not trained.
@@ -245,8 +247,8 @@ llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
   auto given = options.shapes.find(input.name);
   bool isGiven = given != options.shapes.end();
   if (!input.shape && !isGiven)
-    return fail("input '" + input.name +
-                "' has no shape; give it (--shape=" + input.name + "=2x3)");
+    return fail("input '" + input.name + "' has no shape; give it (" +
+                Setting("shape", input.name + "=2x3") + ")");
   if (isGiven && input.shape && input.shape->size() != given->second.size())
     return fail("input '" + input.name + "' has rank " +
                 Twine(input.shape->size()) + ", not the shape " +
@@ -279,7 +281,7 @@ llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
                              input.name + "' open"
                        : "the model has a symbolic batch dimension '" +
                              dim.symbol + "'") +
-                  "; give its size (--batch=N)");
+                  "; give its size (" + Setting("batch", "N") + ")");
     if (size < 0)
       open += (open.empty() ? "'" : ", '") +
               (dim.symbol.empty() ? "(unnamed)" : dim.symbol) + "' of '" +
@@ -306,7 +308,8 @@ llvm::Error ModelImporter::checkDims(ArrayRef<const ValueInfo *> data) const {
         symbols.insert(dim.symbol);
   for (const auto &[name, size] : options.dims)
     if (!symbols.count(name))
-      return fail("the data inputs have no dimension '" + name + "' (--dim); " +
+      return fail("the data inputs have no dimension '" + name + "' (" +
+                  Setting("dim") + "); " +
                   (symbols.empty()
                        ? "all of theirs are numbers"
                        : "theirs are '" + llvm::join(symbols, "', '") + "'"));
@@ -315,8 +318,8 @@ llvm::Error ModelImporter::checkDims(ArrayRef<const ValueInfo *> data) const {
   auto given = options.dims.find(data[0]->shape->front().symbol);
   if (data[0]->shape->front().size < 0 && given != options.dims.end() &&
       options.batch && *options.batch != given->second)
-    return fail("--batch=" + Twine(*options.batch) +
-                " and --dim=" + given->first + "=" + Twine(given->second) +
+    return fail(Setting("batch", Twine(*options.batch)) + " and " +
+                Setting("dim", given->first + "=" + Twine(given->second)) +
                 " give the batch two sizes");
   return llvm::Error::success();
 }
@@ -333,7 +336,7 @@ llvm::Error ModelImporter::fixShapes(ArrayRef<const ValueInfo *> data) {
       return error;
   if (!open.empty())
     return fail("the model has symbolic dimensions " + open +
-                "; give their sizes (--dim=NAME=N)");
+                "; give their sizes (" + Setting("dim", "NAME=N") + ")");
   if (!bakedBatch)
     return llvm::Error::success();
   batch = *options.batch;
@@ -356,7 +359,8 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
   for (const ValueInfo *input : others) {
     if (!input->dtype || !isFloat(*input->dtype))
       return fail("input '" + input->name + "' is of type " + input->typeText +
-                  " and not named as data; name all data inputs (--inputs=)");
+                  " and not named as data; name all data inputs (" +
+                  Setting("inputs", "") + ")");
     WeightSource source{input->name, *input->dtype, {}, false};
     bool known = input->shape.has_value();
     for (size_t i = 0; known && i < input->shape->size(); ++i) {
@@ -369,7 +373,8 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
         llvm::consumeError(count.takeError());
       return fail("input '" + input->name +
                   "' is taken for a parameter, but its shape is not fixed; if "
-                  "it is data, name all data inputs (--inputs=)");
+                  "it is data, name all data inputs (" +
+                  Setting("inputs", "") + ")");
     }
     sources.push_back(std::move(source));
   }
@@ -417,8 +422,9 @@ void ModelImporter::settleNumbers() {
       role.role = "parameter";
     else if (role.isFactor)
       diagnosis.constants.push_back(
-          {name, "a number without dimensions; --train='" + name +
-                     "|.*' trains it, too"});
+          {name, "a number without dimensions; " +
+                     Setting("train", inQuotes(name + "|.*")) +
+                     " trains it, too"});
   }
 }
 
@@ -458,14 +464,14 @@ static std::string locationText(Location loc) {
 llvm::Expected<ImportedModel>
 ModelImporter::import(BatchScaling *scaling, BatchScaling::Shapes *shapes) {
   ImportedModel result;
-  std::vector<std::string> messages;
+  std::vector<MessageText> messages;
   LogicalResult done = failure();
   bool unsupported = false;
   {
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
       if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
         messages.push_back(locationText(diagnostic.getLocation()) +
-                           diagnostic.str());
+                           textOf(diagnostic));
       return success();
     });
     GraphImporter importer(model, plan, context, result, scaling);
@@ -492,7 +498,7 @@ ModelImporter::import(BatchScaling *scaling, BatchScaling::Shapes *shapes) {
   if (messages.empty())
     messages.push_back("cannot be imported");
   llvm::Error errors = llvm::Error::success();
-  for (const std::string &message : messages)
+  for (const MessageText &message : messages)
     errors = llvm::joinErrors(
         std::move(errors),
         makeError(unsupported ? ExitUnsupported : ExitInputError,
@@ -501,7 +507,7 @@ ModelImporter::import(BatchScaling *scaling, BatchScaling::Shapes *shapes) {
 }
 
 void ModelImporter::addRemarks(ImportedModel &result) const {
-  std::vector<std::string> remarks;
+  std::vector<MessageText> remarks;
   for (const DataInput &input : plan.inputs) {
     bool isBatched = input.shape.empty() || input.shape[0] == batch;
     remarks.push_back("data input: '" + input.name + "' " +
@@ -524,7 +530,7 @@ void ModelImporter::addRemarks(ImportedModel &result) const {
                         "): " + entry.second);
   for (const std::string &note : diagnosis.notes)
     remarks.push_back("export: " + note);
-  std::string untrained;
+  MessageText untrained;
   for (const auto &[name, reason] : diagnosis.constants)
     untrained +=
         (untrained.empty() ? "'" : ", '") + name + "' (" + reason + ")";

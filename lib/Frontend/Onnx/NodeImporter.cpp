@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Export/TorchCalls.h"
 #include "ckopt/Dialect/Ckopt/IR/Splat.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -169,7 +170,8 @@ void NodeImporter::needConstant(Value value, StringRef what) {
           << "depends on "
           << (inputs.empty() ? "a weight" : "data: '" + inputs + "'");
   if (!inputs.empty())
-    message << " (--constant fixes an input to the value in the data)";
+    message << " (" + Setting("constant") +
+                   " fixes an input to the value in the data)";
 }
 
 std::optional<Shape> NodeImporter::intsOf(Value value, StringRef what) {

@@ -26,7 +26,7 @@ enum Use : unsigned {
   RunningMean = 16,
   RunningVariance = 32,
   Elementwise = 64,
-  Setting = 128, ///< a number that an op must know, such as Clip's bounds
+  Known = 128, ///< a number that an op must know, such as Clip's bounds
   OtherUse = 256,
 };
 
@@ -109,7 +109,7 @@ unsigned RoleFinder::useOf(const Node &node, size_t operand,
           .Case("NonMaxSuppression", operand >= 2)
           .Default(false);
   if (setting)
-    return Setting;
+    return Known;
   bool vector = weights[weight].shape.size() == 1;
   if (op == "Add" || op == "Sub")
     return vector ? Bias : Elementwise;
@@ -242,12 +242,12 @@ llvm::StringMap<WeightRole> onnx_frontend::findWeightRoles(
     role.fanIn = uses.fanIn;
     role.fanOut = uses.fanOut;
     bool isNumber =
-        weight.shape.empty() && !(uses.bits & ~(Elementwise | Setting));
+        weight.shape.empty() && !(uses.bits & ~(Elementwise | Known));
     if (!isFloat(weight.dtype))
       role.role = "";
     else if (uses.bits & (RunningMean | RunningVariance))
       role.role = "state";
-    else if (weight.hasValue && (uses.bits == Setting || isNumber)) {
+    else if (weight.hasValue && (uses.bits == Known || isNumber)) {
       role.role = "";
       role.isFactor = isNumber && (uses.bits & Elementwise);
     } else if (isFrozen(weight.name))

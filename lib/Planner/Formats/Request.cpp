@@ -22,8 +22,9 @@ static void addRequestFlags(FlagTable &table, Request &request) {
     if (!budget)
       return budget.takeError();
     if (budget->kind == Kind::Bytes && budget->bytes == 0)
-      return usageError("--budget: 0 bytes hold nothing; 'min' asks for the "
-                        "smallest budget");
+      return usageError(
+          Setting("budget") +
+          ": 0 bytes hold nothing; 'min' asks for the smallest budget");
     if (request.budget.kind != Kind::Unlimited &&
         request.budget.kind != budget->kind)
       return usageError("give one budget");
@@ -37,14 +38,16 @@ static void addRequestFlags(FlagTable &table, Request &request) {
   table.add("budget-ratio", "R", 1,
             "R times what the program order needs, rounded up; 0 < R <= 1",
             [set](llvm::StringRef text) {
-              return set(parseBudgetRatio(text, Kind::Ratio, "--budget-ratio"));
+              return set(
+                  parseBudgetRatio(text, Kind::Ratio, Setting("budget-ratio")));
             });
   table.add("pack", "", 1, "give each value an offset, and limit the arena",
             flag::turnOn(request.search.pack));
   addSearchFlags(table, request.search, /*planning=*/1);
 }
 
-llvm::Expected<Request> planner::readRequest(llvm::ArrayRef<Setting> settings) {
+llvm::Expected<Request>
+planner::readRequest(llvm::ArrayRef<GivenSetting> settings) {
   Request request;
   FlagTable table;
   addRequestFlags(table, request);
@@ -53,13 +56,13 @@ llvm::Expected<Request> planner::readRequest(llvm::ArrayRef<Setting> settings) {
   return request;
 }
 
-std::string planner::requestHelp() {
+std::string planner::requestHelp(SettingStyle style) {
   Request request;
   FlagTable table;
   addRequestFlags(table, request);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  table.printHelp(stream, 1);
+  table.printHelp(stream, 1, style);
   return text;
 }
 

@@ -57,9 +57,10 @@ static const SearchOption table[] = {
 
 llvm::ArrayRef<SearchOption> planner::searchOptions() { return table; }
 
-static std::string written(const SearchOption &row, OptionStyle style) {
-  return style == OptionStyle::Flag && !row.flag.empty() ? "--" + row.flag.str()
-                                                         : row.name.str();
+static MessageText written(const SearchOption &row, OptionStyle style) {
+  if (style == OptionStyle::Flag && !row.flag.empty())
+    return Setting::ofFlag(row.flag);
+  return row.name;
 }
 
 static std::string rangeText(const SearchOption &row, bool integer) {
@@ -91,16 +92,22 @@ llvm::Error planner::checkSearch(const Options &options, OptionStyle style) {
   for (const SearchOption &row : searchOptions())
     if (std::string wrong = misuse(row, options); !wrong.empty())
       return usageError(written(row, style) + " " + wrong);
-  StringRef dashes = style == OptionStyle::Flag ? "--" : "";
+  auto named = [style](const Setting &setting) -> MessageText {
+    const std::string value = setting.value ? "=" + *setting.value : "";
+    return style == OptionStyle::Flag ? MessageText(setting)
+                                      : setting.name + value;
+  };
   std::vector<std::string> strategies = strategyNames(options.more);
   if (!llvm::is_contained(strategies, options.strategy))
-    return usageError(dashes + "strategy: '" + options.strategy +
+    return usageError(named(Setting("strategy")) + ": '" + options.strategy +
                       "' is not one of " + llvm::join(strategies, ", "));
   if (options.orderOnly && options.fixedOrder)
-    return usageError(dashes + "order-only and " + dashes +
-                      "fixed-order leave nothing to search");
+    return usageError(named(Setting("order-only")) + " and " +
+                      named(Setting("fixed-order")) +
+                      " leave nothing to search");
   if (options.orderOnly && !options.isAuto())
-    return usageError(dashes + "order-only has one search: leave out " +
-                      dashes + "strategy=" + options.strategy);
+    return usageError(named(Setting("order-only")) +
+                      " has one search: leave out " +
+                      named(Setting("strategy", options.strategy)));
   return llvm::Error::success();
 }

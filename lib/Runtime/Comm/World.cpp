@@ -126,14 +126,14 @@ std::string World::open(double timeout) {
   return open(*engine);
 }
 
-std::string World::openNccl(const std::string &file, int32_t rank,
-                            int32_t ranks, double timeout) {
+ckopt::MessageText World::openNccl(const std::string &file, int32_t rank,
+                                   int32_t ranks, double timeout) {
   // A rank that is not started at all must not be waited for without an end.
   constexpr double kMeetingSeconds = 300;
-  std::string error;
+  ckopt::MessageText error;
   const MessageEngine *engine = cuda::openNcclEngine(
       {file, rank, ranks, timeout > 0 ? timeout : kMeetingSeconds}, error);
-  return engine ? open(*engine) : error;
+  return engine ? ckopt::MessageText(open(*engine)) : error;
 }
 
 std::string World::open(const MessageEngine &engine) {

@@ -27,7 +27,7 @@ ckrt_status ckrt_world_open_nccl(const char *file, int32_t rank, int32_t ranks,
     return fail(CKRT_INVALID_ARGUMENT,
                 "ckrt_world_open_nccl: no file, or no such rank");
   if (!World::current())
-    if (std::string why = World::openNccl(file, rank, ranks, timeout);
+    if (ckopt::MessageText why = World::openNccl(file, rank, ranks, timeout);
         !why.empty())
       return fail(CKRT_RANK, why);
   World::current()->setTimeout(timeout);

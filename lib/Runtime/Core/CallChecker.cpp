@@ -45,7 +45,7 @@ CallChecker::Hash CallChecker::hashOf(const char *data, int64_t bytes) {
 }
 
 void CallChecker::startStep() {
-  failure.clear();
+  failure = {};
   if (verify)
     prepareVerify();
   if (active())
@@ -141,7 +141,8 @@ int32_t CallChecker::verifyCall(int64_t index, const char *arena) {
                  ", then " +
                  std::to_string(loadElement(result.dtype, data + at));
     } else {
-      failure += "; --verify-remat=keep shows the first differing element";
+      failure += "; " + Setting("verify-remat", "keep") +
+                 " shows the first differing element";
     }
     return CKRT_VERIFY;
   }

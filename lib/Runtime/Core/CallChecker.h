@@ -6,6 +6,7 @@
 #ifndef CKOPT_LIB_RUNTIME_CORE_CALLCHECKER_H
 #define CKOPT_LIB_RUNTIME_CORE_CALLCHECKER_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Runtime/Manifest.h"
 #include "ckopt/Runtime/ckrt.h"
 
@@ -37,7 +38,7 @@ public:
   bool checkFinite = false, verify = false, keep = false;
   ckrt_profile_hook hook = nullptr;
   void *user = nullptr;
-  std::string failure;
+  MessageText failure;
 
 private:
   struct Hash {

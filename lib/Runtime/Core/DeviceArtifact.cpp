@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/DeviceArtifact.h"
+#include "ckopt/Base/MessageText.h"
 
 #include "DeviceHash.h"
 
@@ -52,7 +53,8 @@ std::string precisionText(ProductPrecision precision) {
   if (precision == ProductPrecision::F32)
     return "Products and convolutions: f32.\n\n";
   return "Products and convolutions of f32: operands rounded to " + name +
-         ", sums in f32 (--matmul-precision=" + name + ").\n\n";
+         ", sums in f32 (" + ckopt::foreignFlag("matmul-precision") + "=" +
+         name + ").\n\n";
 }
 
 std::string readme(const Manifest &m) {
@@ -64,9 +66,12 @@ std::string readme(const Manifest &m) {
          versionText(d.minDriver, 1000) + " or later (cuDriverGetVersion " +
          std::to_string(d.minDriver) + "), " + std::to_string(m.arenaBytes) +
          " bytes of device memory for its arena,\nbeside what the driver takes "
-         "(ckopt-run --inspect tells).\n\n" +
-         precisionText(d.precision) +
-         "Run: ckopt-run FOLDER --input=NAME=FILE.npy ...   (--list shows the "
+         "(ckopt-run " +
+         ckopt::foreignFlag("inspect") + " tells).\n\n" +
+         precisionText(d.precision) + "Run: ckopt-run FOLDER " +
+         ckopt::foreignFlag("input") + "=NAME=FILE.npy ...   (" +
+         ckopt::foreignFlag("list") +
+         " shows the "
          "names)\n\nmanifest.bin, kernels.ptx and data.bin belong together; "
          "step.json is for people and scripts.\n";
 }

@@ -13,6 +13,7 @@
 #include "Session.h"
 
 #include "ckopt/Runtime/DeviceArtifact.h"
+#include "ckopt/Runtime/LastFailure.h"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -105,7 +106,7 @@ ckrt_status ckopt::runtime::loadDeviceFolder(const std::string &path,
   if (!parse(manifest.data(), manifest.size, checked, error))
     return fail(CKRT_BAD_ARTIFACT, in + artifact::kManifest + ": " + error);
   if (ckrt_status status = checkTarget(checked, Target::Cuda))
-    return fail(status, path + ": " + ckrt_last_error());
+    return fail(status, path + ": " + lastFailure());
   for (auto [file, name, most] :
        {std::tuple(&code, artifact::kCode, kMaxSmallFile),
         std::tuple(&data, artifact::kData, INT64_MAX)})
@@ -120,7 +121,7 @@ ckrt_status ckopt::runtime::loadDeviceFolder(const std::string &path,
       return fail(CKRT_BAD_ARTIFACT, in + name + " " + what);
   if (ckrt_status status = makeProgram(manifest.data(), manifest.size,
                                        Target::Cuda, data.size, made))
-    return fail(status, path + ": " + ckrt_last_error());
+    return fail(status, path + ": " + lastFailure());
   made->deviceCode.assign(code.data() ? code.data() : "", code.size);
   made->folder = path;
   made->mapped = data.size;

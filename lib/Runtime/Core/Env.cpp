@@ -114,18 +114,20 @@ static int probeThreads(int32_t threads) {
   return code;
 }
 
-std::string ckopt::runtime::refusesTeam(int32_t threads) {
+ckopt::MessageText ckopt::runtime::refusesTeam(int32_t threads) {
   std::string number = std::to_string(threads) + " threads";
   if (int code = probeThreads(threads))
     return number + ", which cannot be made (" + std::strerror(code) +
            "): raise the limit of processes (ulimit -u, a container's "
-           "pids.max), or compile with fewer --threads";
+           "pids.max), or compile with fewer " +
+           ckopt::Setting("threads");
   TeamScope team(threads, false);
   if (team.delivered == threads)
     return "";
   std::string given = std::to_string(team.delivered);
   return number + " (results depend on it), OpenMP gives " + given +
-         ": raise OMP_THREAD_LIMIT, or compile with --threads=" + given;
+         ": raise OMP_THREAD_LIMIT, or compile with " +
+         ckopt::Setting("threads", given);
 }
 
 bool ckrt_env::addPrimitive(const PrimitiveDesc &desc, std::string &error) {

@@ -4,13 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Status.h"
+#include "ckopt/Runtime/LastFailure.h"
 
+static thread_local ckopt::MessageText failure;
 static thread_local std::string lastError;
 
-ckrt_status ckopt::runtime::fail(ckrt_status status, std::string text) {
-  lastError = std::move(text);
+ckrt_status ckopt::runtime::fail(ckrt_status status, const MessageText &text) {
+  lastError = text.inShell();
+  failure = text;
   return status;
 }
+
+const ckopt::MessageText &ckopt::runtime::lastFailure() { return failure; }
 
 const char *ckrt_last_error(void) { return lastError.c_str(); }
 

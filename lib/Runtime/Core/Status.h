@@ -6,14 +6,13 @@
 #ifndef CKOPT_LIB_RUNTIME_CORE_STATUS_H
 #define CKOPT_LIB_RUNTIME_CORE_STATUS_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Runtime/ckrt.h"
-
-#include <string>
 
 namespace ckopt::runtime {
 
 /// Records `text` for ckrt_last_error() and returns `status`.
-ckrt_status fail(ckrt_status status, std::string text);
+ckrt_status fail(ckrt_status status, const MessageText &text);
 
 } // namespace ckopt::runtime
 

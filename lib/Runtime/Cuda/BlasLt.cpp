@@ -153,7 +153,7 @@ public:
   }
   std::unique_ptr<LibraryKernel> make(const PrimitiveDesc &desc,
                                       const Room &room, std::string &algorithm,
-                                      std::string &error) override;
+                                      ckopt::MessageText &error) override;
 
 private:
   LtEntries lt{};
@@ -318,7 +318,7 @@ std::string ckopt::runtime::cuda::blasLtRefuses(const MatMulDesc &desc) {
 std::unique_ptr<LibraryKernel> BlasLt::make(const PrimitiveDesc &desc,
                                             const Room &room,
                                             std::string &algorithm,
-                                            std::string &error) {
+                                            ckopt::MessageText &error) {
   std::optional<Product> product = arrange(desc.matmul);
   if (!product) {
     error = blasLtRefuses(desc.matmul);
@@ -342,8 +342,8 @@ std::unique_ptr<LibraryKernel> BlasLt::make(const PrimitiveDesc &desc,
     return kernel;
   error = "cuBLASLt has no algorithm for it in " +
           std::to_string(room.workspace) + " bytes of workspace (status " +
-          statusText(status, lt.words) +
-          "; a larger --cuda-workspace may help)";
+          statusText(status, lt.words) + "; a larger " +
+          ckopt::Setting("cuda-workspace") + " may help)";
   return nullptr;
 }
 

@@ -364,8 +364,8 @@ ckrt_status Collectives::create(const Manifest &manifest, const Driver &cuda,
   World *world = findWorld(ranks, error);
   if (!world)
     return fail(CKRT_WRONG_MACHINE,
-                error + ": mpirun starts that many, or RANK, WORLD_SIZE and "
-                        "--nccl-id=FILE tell them apart");
+                error + ": mpirun starts that many, or RANK, WORLD_SIZE and " +
+                    Setting("nccl-id", "FILE") + " tell them apart");
   made.reset(new Collectives(manifest, cuda));
   made->comm = NcclComm::current();
   if (made->comm && made->comm->ordinal() != ordinal)

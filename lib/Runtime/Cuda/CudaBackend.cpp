@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaBackend.h"
+#include "ckopt/Runtime/LastFailure.h"
 
 #include <algorithm>
 
@@ -54,11 +55,12 @@ ckrt_status CudaBackend::chooseDevice() {
   options.device = 0;
   if (ranksOf(program.manifest) == 1)
     return CKRT_OK;
-  std::string error;
+  MessageText why;
   bool tooOld = false;
-  const Driver *driver = Driver::open(error, tooOld);
+  const Driver *driver = Driver::open(why, tooOld);
   if (!driver)
-    return fail(tooOld ? CKRT_DEVICE_TOO_OLD : CKRT_NO_DEVICE, error);
+    return fail(tooOld ? CKRT_DEVICE_TOO_OLD : CKRT_NO_DEVICE, why);
+  std::string error;
   if (auto comm = NcclComm::current())
     options.device = comm->ordinal();
   else if (World *world = World::current())
@@ -175,7 +177,7 @@ void CudaBackend::release() {
 ckrt_status CudaBackend::broken(const std::string &what, Result result) {
   ckrt_status status = engine->failed(what, result);
   brokenStatus = status;
-  brokenText = ckrt_last_error();
+  brokenText = lastFailure();
   if (status == CKRT_KERNEL && lastFunction >= 0)
     brokenText += "; " + findFailingKernel();
   release();

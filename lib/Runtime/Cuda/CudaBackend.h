@@ -96,7 +96,7 @@ private:
   /// The function that was last launched, for messages; -1 for none.
   int64_t lastFunction = -1;
   ckrt_status brokenStatus = CKRT_OK;
-  std::string brokenText;
+  MessageText brokenText;
 };
 
 } // namespace ckopt::runtime::cuda

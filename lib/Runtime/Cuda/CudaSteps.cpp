@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaBackend.h"
+#include "ckopt/Runtime/LastFailure.h"
 
 #include <algorithm>
 #include <cstring>
@@ -62,7 +63,7 @@ ckrt_status CudaBackend::refused(const LaunchInfo &launch, const CallInfo &call,
                                  Result result) {
   ckrt_status status =
       engine->failed("cannot launch " + describe(launch, call), result);
-  std::string text = ckrt_last_error();
+  MessageText text = lastFailure();
   if (engine->whoRunsWhat().isPinned(launch.primitive)) {
     status = CKRT_LOCK;
     text += "; the lock file has this algorithm: remove " + lockPath +
@@ -298,8 +299,8 @@ std::string CudaBackend::findFailingKernel() {
                                       : program.data + t.dataOffsetOf(rank()),
                                  static_cast<size_t>(t.bytes))});
   }
-  const std::string advice =
-      "run it with --one-by-one to see which kernel it was";
+  const std::string advice = "run it with " + foreignFlag("one-by-one") +
+                             " to see which kernel it was";
   if (engine->ofRanks()) // the others do not run it once more
     return advice;
   release(); // there may not be memory for two arenas

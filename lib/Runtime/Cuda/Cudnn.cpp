@@ -79,7 +79,7 @@ public:
   ~DnnKernel() override;
   /// Makes the descriptors; returns the library's status, or kBadParameter with
   /// a reason.
-  int describe(std::string &error);
+  int describe(ckopt::MessageText &error);
   int choose();
   int restore(int wanted, int wantedMath);
   int restore(const std::string &wanted);
@@ -131,7 +131,7 @@ public:
   }
   std::unique_ptr<LibraryKernel> make(const PrimitiveDesc &desc,
                                       const Room &room, std::string &algorithm,
-                                      std::string &error) override;
+                                      ckopt::MessageText &error) override;
 
 private:
   DnnEntries dnn{};
@@ -243,7 +243,7 @@ int DnnKernel::setConvolution(bool &fits) {
   return status;
 }
 
-int DnnKernel::describe(std::string &error) {
+int DnnKernel::describe(ckopt::MessageText &error) {
   const ConvDesc &c = desc.conv;
   error = cudnnRefuses(desc);
   if (error.empty())
@@ -453,19 +453,20 @@ std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc) {
              : "";
 }
 
-std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc,
-                                               int64_t workspace) {
+ckopt::MessageText ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc,
+                                                      int64_t workspace) {
   int64_t bytes = bytesOfCopiedWeights(desc);
   return bytes > workspace
              ? "cuDNN's copy of the weights takes " + std::to_string(bytes) +
-                   " bytes, --cuda-workspace has " + std::to_string(workspace)
+                   " bytes, " + ckopt::Setting("cuda-workspace") + " has " +
+                   std::to_string(workspace)
              : "";
 }
 
 std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
                                            const Room &room,
                                            std::string &algorithm,
-                                           std::string &error) {
+                                           ckopt::MessageText &error) {
   auto kernel = std::make_unique<DnnKernel>(dnn, handle, desc, room.workspace);
   int status = kernel->describe(error);
   if (status == 0 && algorithm.empty()) {
@@ -480,7 +481,7 @@ std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
     error = "cuDNN has no deterministic algorithm for it in " +
             std::to_string(room.workspace - bytesOfCopiedWeights(desc)) +
             " bytes of workspace (status " + statusText(status, dnn.words) +
-            "; a larger --cuda-workspace may help)";
+            "; a larger " + ckopt::Setting("cuda-workspace") + " may help)";
   return nullptr;
 }
 

@@ -20,20 +20,22 @@ const char *libraryName() {
 }
 
 /// Opens the driver's library, or sets why it cannot be opened.
-void *openLibrary(std::string &error) {
+void *openLibrary(ckopt::MessageText &error) {
   const char *name = libraryName();
   if (void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL))
     return library;
   const char *reason = dlerror();
   error = std::string("no CUDA driver: cannot load ") + name + " (" +
           (reason ? reason : "unknown reason") +
-          "); install NVIDIA's driver, or compile with --target=cpu";
+          "); install NVIDIA's driver, or compile with " +
+          ckopt::Setting("target", "cpu");
   return nullptr;
 }
 
 /// Looks all entries up. If even the first ones are missing, the library is not
 /// a driver; if others are missing, the driver is too old.
-bool lookUp(void *library, Driver &driver, std::string &error, bool &tooOld) {
+bool lookUp(void *library, Driver &driver, ckopt::MessageText &error,
+            bool &tooOld) {
   if (!dlsym(library, "cuInit")) {
     error = std::string(libraryName()) +
             " is no CUDA driver: it has no entry cuInit";
@@ -55,7 +57,7 @@ bool lookUp(void *library, Driver &driver, std::string &error, bool &tooOld) {
   return true;
 }
 
-std::unique_ptr<Driver> openDriver(std::string &error, bool &tooOld) {
+std::unique_ptr<Driver> openDriver(ckopt::MessageText &error, bool &tooOld) {
   void *library = openLibrary(error);
   if (!library)
     return nullptr;
@@ -82,7 +84,7 @@ std::unique_ptr<Driver> openDriver(std::string &error, bool &tooOld) {
 
 } // namespace
 
-const Driver *Driver::open(std::string &error, bool &tooOld) {
+const Driver *Driver::open(ckopt::MessageText &error, bool &tooOld) {
   tooOld = false;
   static std::mutex mutex;
   // Never destroyed, since sessions may outlive main.

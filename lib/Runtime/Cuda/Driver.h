@@ -13,6 +13,7 @@
 #ifndef CKOPT_LIB_RUNTIME_CUDA_DRIVER_H
 #define CKOPT_LIB_RUNTIME_CUDA_DRIVER_H
 
+#include "ckopt/Base/MessageText.h"
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -95,7 +96,7 @@ struct Driver {
   /// Opens the library (CKOPT_CUDA_DRIVER names another one), looks every entry
   /// up and initializes it. On failure returns null, sets `error`, and sets
   /// `tooOld` if a newer driver would work; the next call tries again.
-  static const Driver *open(std::string &error, bool &tooOld);
+  static const Driver *open(MessageText &error, bool &tooOld);
 
   /// Returns, for example, "an illegal memory access was encountered
   /// (CUDA_ERROR_ILLEGAL_ADDRESS)".

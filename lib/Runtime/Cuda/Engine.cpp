@@ -71,7 +71,7 @@ std::string Engine::text(Result result) const {
                                   : cuda.text(result);
 }
 
-ckrt_status Engine::failed(const std::string &what, Result result) const {
+ckrt_status Engine::failed(const MessageText &what, Result result) const {
   if (result == kRankFailed) // the message is about another process
     return fail(CKRT_RANK, rankError);
   return fail(statusOf(result), name() + ": " + what + ": " + text(result));
@@ -119,15 +119,16 @@ ckrt_status Engine::checkDevice() {
     return std::to_string(sm / 10) + "." + std::to_string(sm % 10);
   };
   if (report.compute_capability < needs.sm)
-    return fail(
-        CKRT_DEVICE_TOO_OLD,
-        name() + " has compute capability " +
-            capability(report.compute_capability) + ", the artifact needs " +
-            capability(needs.sm) + " or higher" +
-            (report.compute_capability >= kLeastCapability
-                 ? ": compile with --sm=" + std::to_string(kLeastCapability)
-                 : ", and no code of ckopt runs on less than " +
-                       capability(kLeastCapability)));
+    return fail(CKRT_DEVICE_TOO_OLD,
+                name() + " has compute capability " +
+                    capability(report.compute_capability) +
+                    ", the artifact needs " + capability(needs.sm) +
+                    " or higher" +
+                    (report.compute_capability >= kLeastCapability
+                         ? ": compile with " +
+                               Setting("sm", std::to_string(kLeastCapability))
+                         : ", and no code of ckopt runs on less than " +
+                               capability(kLeastCapability)));
   if (cuda.version < needs.minDriver)
     return fail(CKRT_DEVICE_TOO_OLD,
                 "the CUDA driver supports CUDA " + versionText(cuda.version) +
@@ -168,13 +169,14 @@ ckrt_status Engine::findKernel(const KernelInfo &kernel) {
   if (int bytes = dynamicBytes(kernel)) {
     result = cuda.funcSetAttribute(function, kMaxDynamicSharedBytes, bytes);
     if (result != kSuccess)
-      return failed("kernel " + kernel.symbol + " needs " +
-                        std::to_string(bytes) + " bytes of shared memory" +
-                        (manifest.device.sm > kLeastCapability
-                             ? " (--sm=" + std::to_string(kLeastCapability) +
-                                   " makes code that needs less)"
-                             : ""),
-                    result);
+      return failed(
+          "kernel " + kernel.symbol + " needs " + std::to_string(bytes) +
+              " bytes of shared memory" +
+              (manifest.device.sm > kLeastCapability
+                   ? " (" + Setting("sm", std::to_string(kLeastCapability)) +
+                         " makes code that needs less)"
+                   : ""),
+          result);
   }
   functions.push_back(function);
   report.local_bytes = std::max<int64_t>(report.local_bytes, local);
@@ -226,8 +228,9 @@ ckrt_status Engine::allocate() {
                 name() + ": the arena needs " + std::to_string(allBytes()) +
                     " bytes, " + std::to_string(before) + " of " +
                     std::to_string(report.total_bytes) +
-                    " are free: compile with a smaller --memory-budget or "
-                    "batch, or free memory that others hold");
+                    " are free: compile with a smaller " +
+                    Setting("memory-budget") +
+                    " or batch, or free memory that others hold");
   if (result != kSuccess)
     return failed("cannot allocate the arena of " + std::to_string(allBytes()) +
                       " bytes",
@@ -266,7 +269,7 @@ int64_t Engine::contextBytes() const {
 std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
                                        int64_t tail, LockFile &lock,
                                        ckrt_status &status) {
-  std::string error;
+  MessageText error;
   bool tooOld = false;
   const Driver *driver = Driver::open(error, tooOld);
   if (!driver) {

@@ -99,7 +99,7 @@ public:
   /// a launch.
   std::string text(Result result) const;
   /// Reports that `what` failed with `result`.
-  ckrt_status failed(const std::string &what, Result result) const;
+  ckrt_status failed(const MessageText &what, Result result) const;
 
   /// Returns the free bytes of the device now, or -1 if unknown.
   int64_t freeBytes() const;

@@ -88,9 +88,9 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
                                             : cudnnRefuses(desc);
 }
 
-std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc,
-                                               int64_t workspace) {
-  std::string reason = cudaLibraryRefuses(desc);
+ckopt::MessageText ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc,
+                                                      int64_t workspace) {
+  ckopt::MessageText reason = cudaLibraryRefuses(desc);
   return reason.empty() && desc.kind != PrimitiveKind::MatMul
              ? cudnnRefuses(desc, workspace)
              : reason;
@@ -153,14 +153,14 @@ bool Libraries::areUsed() const {
 }
 
 /// Gives the library's place to our own kernel.
-void Libraries::takeOwn(Use &use, const std::string &why) {
+void Libraries::takeOwn(Use &use, const ckopt::MessageText &why) {
   use.kernel.reset();
-  use.what = why;
-  lock.setAlgorithm(use.key, ownKernel(why));
+  use.what = why.inShell();
+  lock.setAlgorithm(use.key, ownKernel(use.what));
 }
 
 ckrt_status Libraries::open(const PrimitiveDesc &desc, Library *&library,
-                            std::string &why) {
+                            ckopt::MessageText &why) {
   library = nullptr;
   Opened &opened = isMatMul(desc) ? blas : dnn;
   if (!opened.library && opened.why.empty())
@@ -180,15 +180,16 @@ ckrt_status Libraries::open(const PrimitiveDesc &desc, Library *&library,
 ckrt_status Libraries::makeKernel(size_t primitive) {
   const PrimitiveDesc &desc = manifest.primitives[primitive];
   Use &use = uses[primitive];
-  std::string known = lock.algorithm(use.key), algorithm = known, error;
+  std::string known = lock.algorithm(use.key), algorithm = known;
+  ckopt::MessageText error;
   if (isOwnKernel(known)) {
     use.what = known.substr(std::min(known.size(), known.find(' ') + 1));
     return use.hasOwn
                ? CKRT_OK
                : fail(CKRT_LOCK, "the lock file has our own kernel for " +
                                      describe(desc) +
-                                     ", which is not in an "
-                                     "artifact of --cuda-libs=all");
+                                     ", which is not in an artifact of " +
+                                     ckopt::Setting("cuda-libs", "all"));
   }
   use.isPinned = !known.empty();
   const std::string name = isMatMul(desc) ? "cuBLASLt" : "cuDNN";
@@ -216,12 +217,12 @@ ckrt_status Libraries::makeKernel(size_t primitive) {
     return CKRT_OK;
   }
   return fail(CKRT_NO_LIBRARY,
-              library
-                  ? describe(desc) + ": " + error +
-                        "; compile with --cuda-libs=auto or none"
-                  : "the artifact needs a library of CUDA's that is " + error +
-                        ": install it, or compile with --cuda-libs=auto "
-                        "or --cuda-libs=none");
+              library ? describe(desc) + ": " + error + "; compile with " +
+                            ckopt::Setting("cuda-libs", "auto") + " or none"
+                      : "the artifact needs a library of CUDA's that is " +
+                            error + ": install it, or compile with " +
+                            ckopt::Setting("cuda-libs", "auto") + " or " +
+                            ckopt::Setting("cuda-libs", "none"));
 }
 
 ckrt_status Libraries::create(const ckrt_device_report &device) {

@@ -72,9 +72,9 @@ private:
     std::string why; ///< why there is none, once that was tried
   };
   ckrt_status open(const PrimitiveDesc &desc, Library *&library,
-                   std::string &why);
+                   MessageText &why);
   ckrt_status makeKernel(size_t primitive);
-  void takeOwn(Use &use, const std::string &why);
+  void takeOwn(Use &use, const MessageText &why);
 
   const Manifest &manifest;
   LockFile &lock;

@@ -15,6 +15,7 @@
 
 #include "Driver.h"
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Runtime/Primitive.h"
 
 #include <initializer_list>
@@ -54,7 +55,7 @@ public:
   virtual std::unique_ptr<LibraryKernel> make(const PrimitiveDesc &desc,
                                               const Room &room,
                                               std::string &algorithm,
-                                              std::string &error) = 0;
+                                              MessageText &error) = 0;
 };
 
 /// Opens the library and a handle; on failure returns null and sets `error`,
@@ -72,7 +73,7 @@ std::string blasLtRefuses(const MatMulDesc &desc);
 std::string cudnnRefuses(const PrimitiveDesc &desc);
 /// Returns the same for cuDNN, which also depends on the planned bytes of
 /// workspace.
-std::string cudnnRefuses(const PrimitiveDesc &desc, int64_t workspace);
+MessageText cudnnRefuses(const PrimitiveDesc &desc, int64_t workspace);
 
 /// Opens the first of `names` that exists, or the file that the environment
 /// variable names; on failure returns null and sets the reason, which goes on

@@ -293,11 +293,10 @@ const MessageEngine engine = {kEngineVersion,
 
 } // namespace
 
-const MessageEngine *ckopt::runtime::cuda::openNcclEngine(const IdFile &file,
-                                                          std::string &error) {
-  bool tooOld = false;
-  const Driver *driver = Driver::open(error, tooOld);
-  const NcclEntries *nccl = driver ? NcclEntries::open(error) : nullptr;
+/// Meets the others and opens the engine on a device; null: see `error`.
+static const MessageEngine *openOn(const Driver &driver, const IdFile &file,
+                                   std::string &error) {
+  const NcclEntries *nccl = NcclEntries::open(error);
   if (!nccl)
     return nullptr;
   NcclId id = {};
@@ -317,9 +316,21 @@ const MessageEngine *ckopt::runtime::cuda::openNcclEngine(const IdFile &file,
   for (int32_t rank = 0; rank < file.rank; ++rank)
     before += place.processes[static_cast<size_t>(rank)].host ==
               place.processes[static_cast<size_t>(file.rank)].host;
-  place.ordinal = rankDevice(*driver, before, error);
+  place.ordinal = rankDevice(driver, before, error);
   if (place.ordinal < 0)
     return nullptr;
-  messenger.comm = NcclComm::create(*driver, *nccl, place, id, error);
+  messenger.comm = NcclComm::create(driver, *nccl, place, id, error);
   return messenger.comm ? &engine : nullptr;
+}
+
+const MessageEngine *ckopt::runtime::cuda::openNcclEngine(const IdFile &file,
+                                                          MessageText &why) {
+  bool tooOld = false;
+  const Driver *driver = Driver::open(why, tooOld);
+  if (!driver)
+    return nullptr;
+  std::string error;
+  const MessageEngine *engine = openOn(*driver, file, error);
+  why = error;
+  return engine;
 }

@@ -16,7 +16,7 @@ namespace ckopt::runtime::cuda {
 
 /// Meets the other ranks and connects their devices; null with the reason. The
 /// process has one such engine.
-const MessageEngine *openNcclEngine(const IdFile &file, std::string &error);
+const MessageEngine *openNcclEngine(const IdFile &file, MessageText &error);
 
 } // namespace ckopt::runtime::cuda
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/Cpu/Emit.h"
@@ -27,7 +28,7 @@ class HostCode final : public StepCode {
 public:
   llvm::Expected<Program> load() const override {
     if (!foreign.empty())
-      return usageError("--cpu: code for " + foreign +
+      return usageError(Setting("cpu") + ": code for " + foreign +
                         " does not run on this machine; ckopt compile writes "
                         "it to a file");
     auto jit = JitProgram::create(objects);
@@ -156,7 +157,7 @@ ckopt::emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
       return std::move(error);
   code->manifest = lowered->manifest;
   auto loc = mlir::UnknownLoc::get(planned.getContext());
-  KernelCache cache(options.cpu.kernelCache, [&](const std::string &text) {
+  KernelCache cache(options.cpu.kernelCache, [&](const MessageText &text) {
     mlir::emitWarning(loc) << text;
   });
   KernelCounts counts;
@@ -176,13 +177,16 @@ LibraryChoice ckopt::chooseHostLibrary(const runtime::PrimitiveDesc &desc,
   const runtime::LibraryTable &table =
       options.libraries ? *options.libraries : runtime::builtInLibraryTable("");
   choice.form = formed.form = table.formOf(desc);
-  choice.workspaceBytes = runtime::primitiveWorkspace(
-      formed, int32_t(options.threads), choice.reason);
-  choice.library = choice.reason.empty() && choice.workspaceBytes >= 0;
+  std::string reason;
+  choice.workspaceBytes =
+      runtime::primitiveWorkspace(formed, int32_t(options.threads), reason);
+  choice.library = reason.empty() && choice.workspaceBytes >= 0;
+  choice.reason = reason;
   if (!choice.library &&
       (desc.dtype == DType::F16 || desc.dtype == DType::BF16))
-    choice.reason += "; convert the model to f32, or compile it with "
-                     "--target=cuda, which has products of halves";
+    choice.reason += "; convert the model to f32, or compile it with " +
+                     Setting("target", "cuda") +
+                     ", which has products of halves";
   return choice;
 }
 
@@ -233,9 +237,10 @@ public:
       return precision.takeError();
     if (request.computeType == "f64" &&
         *precision != runtime::ProductPrecision::F32)
-      return usageError("--matmul-precision=" + name +
-                        " is for products of f32, and --compute-type=f64 has "
-                        "none: leave out one of the two");
+      return usageError(Setting("matmul-precision", name) +
+                        " is for products of f32, and " +
+                        Setting("compute-type", "f64") +
+                        " has none: leave out one of the two");
     return llvm::Error::success();
   }
 
@@ -256,7 +261,7 @@ public:
     auto precision = productPrecision(settings.matmulPrecision);
     if (!precision)
       return precision.takeError();
-    std::string refusal = runtime::refusesTeam(settings.threads);
+    MessageText refusal = runtime::refusesTeam(settings.threads);
     if (!refusal.empty())
       return inputError("the step would be planned for " + refusal);
     CodegenOptions options;

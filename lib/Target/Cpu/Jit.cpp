@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Runtime/LastFailure.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/Cpu/Emit.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
@@ -97,6 +98,6 @@ JitProgram::create(const StepObjects &objects) {
   if (ckrt_program_load_memory(*manifest, **manifestSize, functions.data(),
                                functions.size(), *data, **dataSize,
                                &result->loaded) != CKRT_OK)
-    return makeError(ExitInternal, ckrt_last_error());
+    return makeError(ExitInternal, runtime::lastFailure());
   return result;
 }

@@ -46,7 +46,7 @@ static std::string defaultFolder() {
 }
 
 KernelCache::KernelCache(llvm::StringRef where,
-                         std::function<void(const std::string &)> warn)
+                         std::function<void(const MessageText &)> warn)
     : warn(std::move(warn)) {
   path = where.empty() ? defaultFolder() : where.str();
   if (path == "off" || compilerBuild().empty())
@@ -103,8 +103,9 @@ std::optional<std::vector<char>> KernelCache::find(llvm::StringRef key) {
 
 void KernelCache::giveUpWriting(const std::string &reason) {
   writes = false;
-  warn("cannot keep compiled kernels in '" + path + "' (" + reason +
-       "); --kernel-cache or CKOPT_CACHE_DIR names another folder, or 'off'");
+  warn("cannot keep compiled kernels in '" + path + "' (" + reason + "); " +
+       Setting("kernel-cache") +
+       " or CKOPT_CACHE_DIR names another folder, or 'off'");
 }
 
 void KernelCache::store(llvm::StringRef key, llvm::ArrayRef<char> bytes) {

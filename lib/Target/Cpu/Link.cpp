@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/Cpu/Emit.h"
@@ -73,12 +74,14 @@ llvm::Error ckopt::linkSharedLibrary(const StepObjects &objects,
     return error;
   if (llvm::Error error = linked.make("so"))
     return error;
+  const std::string noId = foreignFlag("build-id") + "=none";
+  const std::string oneThread = foreignFlag("threads") + "=1";
   llvm::SmallVector<llvm::StringRef> arguments = {
-      *linker, "-shared", "--build-id=none", "-o", linked.path, main.path};
+      *linker, "-shared", noId, "-o", linked.path, main.path};
   // Its threads would take longer to make than the work, where a limit allows
   // any.
   if (llvm::sys::path::filename(*linker).starts_with("ld.lld"))
-    arguments.push_back("--threads=1");
+    arguments.push_back(oneThread);
   if (!objects.kernels.empty()) {
     auto archive = archiveOf(objects.kernels);
     if (!archive)

@@ -124,8 +124,9 @@ ckopt::makeTargetMachine(const CpuOptions &options) {
       makeMachine(llvm::Triple(crossTriple), cpu, "", options.optLevel, error);
   if (cross)
     return std::move(cross);
-  return usageError("--cpu: '" + cpu + "' is no " + triple.getArchName() +
-                    " or " + llvm::Triple(crossTriple).getArchName() +
+  return usageError(Setting("cpu") + ": '" + cpu + "' is no " +
+                    triple.getArchName() + " or " +
+                    llvm::Triple(crossTriple).getArchName() +
                     " processor that LLVM knows");
 }
 
@@ -196,10 +197,10 @@ llvm::Error ckopt::settleCpu(CpuOptions &options, const MachineCpu &own,
       if (!machine.has(feature))
         lacks += " " + feature;
     if (!lacks.empty())
-      return makeError(
-          ExitRank, machine.name + " lacks what code for --cpu=" + options.cpu +
-                        " needs:" + lacks +
-                        "; --cpu=native takes what all ranks have");
+      return makeError(ExitRank, machine.name + " lacks what code for " +
+                                     Setting("cpu", options.cpu) + " needs:" +
+                                     lacks + "; " + Setting("cpu", "native") +
+                                     " takes what all ranks have");
   }
   return llvm::Error::success();
 }

@@ -6,6 +6,7 @@
 #include "CudaRates.h"
 #include "ckopt/Runtime/CudaLibraries.h"
 #include "ckopt/Runtime/DeviceArtifact.h"
+#include "ckopt/Runtime/LastFailure.h"
 #include "ckopt/Runtime/ckrt.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Error.h"
@@ -27,7 +28,7 @@ llvm::Expected<StepCode::Program> CudaCode::load() const {
   ckrt_program *program = nullptr;
   if (ckrt_program_load_device(blob.data(), blob.size(), ptx.data(), ptx.size(),
                                data.data(), data.size(), &program))
-    return makeError(ExitInternal, ckrt_last_error());
+    return makeError(ExitInternal, runtime::lastFailure());
   return Program{program,
                  std::shared_ptr<ckrt_program>(program, ckrt_program_destroy)};
 }
@@ -107,10 +108,10 @@ public:
       return precision;
     if (name == "high" || name == "medium") // no class is coarser than it says
       return ProductPrecision::TF32;
-    return usageError("--matmul-precision=" + name +
-                      ": products of f32 tensors are by f32 or tf32 on a GPU; "
-                      "--precision=" +
-                      name + " stores tensors in " + name);
+    return usageError(
+        Setting("matmul-precision", name) +
+        ": products of f32 tensors are by f32 or tf32 on a GPU; " +
+        Setting("precision", name) + " stores tensors in " + name);
   }
 
   llvm::Expected<CodegenOptions>
@@ -247,7 +248,7 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
                    std::function<void(bool)> set) {
     return [=](llvm::StringRef text) -> llvm::Error {
       if (text != no && text != yes)
-        return usageError(llvm::Twine("--") + flag + ": '" + text +
+        return usageError(Setting::ofFlag(flag) + ": '" + text +
                           "' is neither " + no + " nor " + yes);
       set(text == yes);
       return llvm::Error::success();
@@ -258,7 +259,8 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
     if (!bytes)
       return bytes.takeError();
     if (*bytes <= 0)
-      return usageError("--cuda-workspace: more than 0 bytes are needed");
+      return usageError(Setting("cuda-workspace") +
+                        ": more than 0 bytes are needed");
     own.workspace = int64_t(llvm::alignTo(uint64_t(*bytes), 64));
     return llvm::Error::success();
   };
@@ -270,20 +272,20 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
     else if (text == "all")
       own.libraries = CudaLibraries::All;
     else
-      return usageError("--cuda-libs: '" + text +
+      return usageError(Setting("cuda-libs") + ": '" + text +
                         "' is none of auto, none, all");
     return llvm::Error::success();
   };
   auto emulation = [&own](llvm::StringRef text) -> llvm::Error {
     if (text.empty())
-      return usageError("--cuda-emulation needs a file name");
+      return usageError(Setting("cuda-emulation") + " needs a file name");
     own.emulation = text.str();
     return llvm::Error::success();
   };
   auto multiprocessors = [&own](llvm::StringRef text) -> llvm::Error {
     if (text.getAsInteger(10, own.multiprocessors) || own.multiprocessors < 1 ||
         own.multiprocessors > 1024)
-      return usageError("--multiprocessors: '" + text +
+      return usageError(Setting("multiprocessors") + ": '" + text +
                         "' is no number from 1 to 1024");
     return llvm::Error::success();
   };
@@ -301,17 +303,19 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
        workspace},
       {"multiprocessors", "N",
        "cuda: how many multiprocessors products, convolutions and sums of "
-       "columns are divided for (default 108 for --sm=80, 132 for 90); other "
-       "numbers, other bits",
+       "columns are divided for (default 108 for " +
+           Setting("sm", "80") + ", 132 for 90); other numbers, other bits",
        multiprocessors},
       {"device-rates", "NAME|FILE|NAME,FILE",
-       "cuda: plan by the rates of a100 (default for --sm=80), h100 (for 90), "
-       "h200, l4, or of a file that bench --calibrate wrote; rates that it "
-       "lacks are those of the device that it names, or NAME",
+       "cuda: plan by the rates of a100 (default for " + Setting("sm", "80") +
+           "), h100 (for 90), h200, l4, or of a file that bench " +
+           Setting("calibrate") +
+           " wrote; rates that it lacks are those of the device that it names, "
+           "or NAME",
        [&own](llvm::StringRef text) -> llvm::Error {
          if (text.empty())
-           return usageError("--device-rates: the name of a device or a file "
-                             "is needed");
+           return usageError(Setting("device-rates") +
+                             ": the name of a device or a file is needed");
          own.rates = text.str();
          own.ratesFile = cudaRatesFile(text).str();
          return settleCudaRates(text, "").takeError();
@@ -339,15 +343,17 @@ ownOptions(const DeviceOptions &device) {
 static llvm::Error refuseIdleFlags(const TargetRequest &request,
                                    const CudaOptions &device) {
   if (request.flags.count("threads"))
-    return usageError("--threads is for CPUs: leave it out for a GPU");
+    return usageError(Setting("threads") +
+                      " is for CPUs: leave it out for a GPU");
   for (const char *flag : {"cpu", "O"})
     if (request.flags.count(flag) && device.emulation.empty())
-      return usageError((flag[1] ? "--" : "-") + llvm::Twine(flag) +
+      return usageError(Setting::ofFlag(flag) +
                         " is for CPUs: leave it out for a GPU");
   if (request.flags.count("cuda-workspace") &&
       device.libraries == CudaLibraries::None)
-    return usageError("--cuda-workspace is for libraries: leave it or "
-                      "--cuda-libs=none out");
+    return usageError(Setting("cuda-workspace") +
+                      " is for libraries: leave it or " +
+                      Setting("cuda-libs", "none") + " out");
   return llvm::Error::success();
 }
 
@@ -359,15 +365,17 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
     return error;
   KernelSettings &kernels = request.kernels;
   if (!kernels.libraryTable.empty())
-    return usageError("--library-table is for CPUs: leave it out for a GPU");
+    return usageError(Setting("library-table") +
+                      " is for CPUs: leave it out for a GPU");
   auto precision = productPrecision(kernels.matmulPrecision);
   if (!precision)
     return precision.takeError();
   if (request.computeType == "f64" &&
       *precision != runtime::ProductPrecision::F32)
-    return usageError("--matmul-precision=" + kernels.matmulPrecision +
-                      " is for products of f32, and --compute-type=f64 has "
-                      "none: leave out one of the two");
+    return usageError(Setting("matmul-precision", kernels.matmulPrecision) +
+                      " is for products of f32, and " +
+                      Setting("compute-type", "f64") +
+                      " has none: leave out one of the two");
   kernels.libraryWorkspace =
       (*own)->libraries == CudaLibraries::None ? 0 : (*own)->workspace;
   kernels.ownBesideLibraries = (*own)->libraries == CudaLibraries::Auto;
@@ -382,7 +390,8 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   kernels.sharedBytes = int32_t(runtime::mostSharedBytes(int32_t((*own)->sm)));
   kernels.threads = 1;
   if (request.runsHere && request.device.target.empty())
-    return usageError("a step for CUDA runs on a device: give --device=cuda:0");
+    return usageError("a step for CUDA runs on a device: give " +
+                      Setting("device", "cuda:0"));
   return llvm::Error::success();
 }
 

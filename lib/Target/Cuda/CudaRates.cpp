@@ -132,17 +132,18 @@ static llvm::Expected<CostProfile> readRates(llvm::StringRef path) {
   auto profile = CostProfile::read(path);
   if (!profile)
     return withContext(profile.takeError(),
-                       "--device-rates is neither a100, h100, h200 nor l4");
+                       Setting("device-rates") +
+                           " is neither a100, h100, h200 nor l4");
   if (!profile->device().empty() && !findGpu(profile->device()))
-    return usageError("--device-rates=" + path + ": its 'device' is '" +
+    return usageError(Setting("device-rates", path) + ": its 'device' is '" +
                       profile->device() +
                       "', which is neither a100, h100, h200 nor l4");
   if (!profile->hasRates())
-    return usageError("--device-rates=" + path +
-                      ": there are no rates in it; `ckopt bench --calibrate` "
-                      "writes them, and times of kernels are for "
-                      "--cost-model=profile=" +
-                      path);
+    return usageError(Setting("device-rates", path) +
+                      ": there are no rates in it; `ckopt bench " +
+                      foreignFlag("calibrate") +
+                      "` writes them, and times of kernels are for " +
+                      Setting("cost-model", ("profile=" + path).str()));
   return profile;
 }
 
@@ -188,7 +189,7 @@ ckopt::cudaRates(llvm::StringRef given, runtime::ProductPrecision precision) {
   llvm::StringRef own = runtime::productPrecisionName(precision);
   if (profile->hasProductRates() && !profile->precision().empty() &&
       profile->precision() != own)
-    return usageError("--device-rates=" + file +
+    return usageError(Setting("device-rates", file) +
                       ": its rates of products are "
                       "by " +
                       profile->precision() + ", those of this step by " + own +

@@ -15,7 +15,7 @@
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Runtime/DeviceCollectives.h"
-#include "ckopt/Support/ToldError.h"
+#include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
 
 using namespace mlir;
@@ -108,7 +108,8 @@ LogicalResult DeviceLowering::emitKernels() {
           !codegen.ownBesideLibraries && !code->primitiveArgs.empty())
         lowered.refusedPrimitives.push_back(
             {name.str(), runtime::describe(code->primitive),
-             codegen.target->chooseLibrary(code->primitive, codegen).reason});
+             codegen.target->chooseLibrary(code->primitive, codegen)
+                 .reason.inShell()});
       MachineRates counted;
       counted.multiprocessors = lowered.rates.multiprocessors;
       KernelWork work = kernelWork(kernel, counted);

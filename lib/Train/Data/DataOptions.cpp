@@ -13,7 +13,7 @@ llvm::Expected<std::string> ckopt::targetArrayOf(const DataOptions &options,
                                                  llvm::StringRef output) {
   if (options.targets.find('=') == std::string::npos)
     return options.targets.empty() ? options.usualTargets() : options.targets;
-  auto mappings = parseArrayMappings(options.targets, "--targets");
+  auto mappings = parseArrayMappings(options.targets, Setting("targets"));
   if (!mappings)
     return mappings.takeError();
   std::string known;
@@ -22,15 +22,15 @@ llvm::Expected<std::string> ckopt::targetArrayOf(const DataOptions &options,
       return mapping.array;
     known += (known.empty() ? "'" : ", '") + mapping.name + "'";
   }
-  return usageError("--targets names no array for output '" + output +
-                    "', but for " + known);
+  return usageError(Setting("targets") + " names no array for output '" +
+                    output + "', but for " + known);
 }
 
 llvm::Expected<std::vector<ArrayMapping>>
 ckopt::inputMappings(const DataOptions &options) {
   if (options.inputs.empty())
     return std::vector<ArrayMapping>();
-  return parseArrayMappings(options.inputs, "--inputs");
+  return parseArrayMappings(options.inputs, Setting("inputs"));
 }
 
 std::string ckopt::arrayOf(llvm::StringRef tensor,
@@ -54,11 +54,11 @@ llvm::Error ckopt::checkSequence(llvm::StringRef input,
   int64_t takes = shape[1];
   if (shape.size() == 2 && takes == options.sequence)
     return llvm::Error::success();
-  std::string text = options.tokens + ": samples have " +
+  MessageText text = options.tokens + ": samples have " +
                      std::to_string(options.sequence) + " tokens, and '" +
                      input.str() + "' takes " + shapeString(shape.drop_front());
   if (shape.size() == 2)
-    text += " a sample: give --sequence=" + std::to_string(takes);
+    text += " a sample: give " + Setting("sequence", std::to_string(takes));
   else
     text += " a sample, which is no row of tokens";
   return inputError(text);

@@ -20,8 +20,8 @@ using namespace llvm;
 
 namespace ckopt {
 
-Expected<std::vector<ArrayMapping>> parseArrayMappings(StringRef text,
-                                                       StringRef flag) {
+Expected<std::vector<ArrayMapping>>
+parseArrayMappings(StringRef text, const MessageText &flag) {
   std::vector<ArrayMapping> result;
   StringSet<> seen;
   SmallVector<StringRef> parts;
@@ -54,7 +54,7 @@ static Error joinOnce(Error errors, Error error, StringSet<> &seen) {
   ErrorText text = takeErrorText(std::move(error));
   if (!seen.insert(text.text).second)
     return errors;
-  return joinErrors(std::move(errors), makeError(text.code, text.text));
+  return joinErrors(std::move(errors), makeError(text.code, text.message));
 }
 
 /// All values of an array. Elements of files need not be aligned, and are then

@@ -84,13 +84,14 @@ static Error checkClasses(const ImageListing &listing, const FieldSpec &spec) {
 static Error checkNormalization(ImageOptions &options, int64_t channels,
                                 bool bytes) {
   if (bytes && !options.mean.empty())
-    return usageError("--normalize makes fractions, and the model takes "
-                      "integers");
+    return usageError(Setting("normalize") +
+                      " makes fractions, and the model takes integers");
   for (std::vector<double> *values : {&options.mean, &options.deviation}) {
     if (values->size() == 1)
       values->assign(size_t(channels), values->front());
     if (!values->empty() && int64_t(values->size()) != channels)
-      return usageError("--normalize gives " + Twine(values->size()) +
+      return usageError(Setting("normalize") + " gives " +
+                        Twine(values->size()) +
                         " numbers, and the model takes images of " +
                         Twine(channels) + " channels");
   }
@@ -116,7 +117,7 @@ ImageFolderSource::create(ImageListing listing, const ImageOptions &options,
     return std::move(error);
   if (options.resize &&
       options.resize < std::max(result->height, result->width))
-    return usageError("--resize=" + Twine(options.resize) +
+    return usageError(Setting("resize", Twine(options.resize)) +
                       ": the model takes " + Twine(result->width) + "x" +
                       Twine(result->height) + " pixels, which are more");
   result->samples.resize(result->listing->images.size());

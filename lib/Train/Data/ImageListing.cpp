@@ -25,7 +25,8 @@ namespace ckopt {
 // Options as text
 //===----------------------------------------------------------------------===//
 
-Expected<ImageAugmentation> parseAugmentation(StringRef text, StringRef flag) {
+Expected<ImageAugmentation> parseAugmentation(StringRef text,
+                                              const MessageText &flag) {
   ImageAugmentation result;
   SmallVector<StringRef> parts;
   text.split(parts, ',');
@@ -65,7 +66,7 @@ static bool parseReals(StringRef text, std::vector<double> &to) {
   });
 }
 
-Error parseNormalization(StringRef text, StringRef flag,
+Error parseNormalization(StringRef text, const MessageText &flag,
                          ImageOptions &options) {
   if (text == "imagenet")
     text = "0.485,0.456,0.406/0.229,0.224,0.225";

@@ -192,7 +192,7 @@ std::string Metric::format(double value) const {
   return isShare() ? formatPercent(value, 2) : formatNumber(value, 6);
 }
 
-Expected<Metric> parseMetric(StringRef name, StringRef flag) {
+Expected<Metric> parseMetric(StringRef name, const MessageText &flag) {
   Metric metric;
   StringRef number = name;
   if (name == "loss")
@@ -213,7 +213,8 @@ Expected<Metric> parseMetric(StringRef name, StringRef flag) {
   return metric;
 }
 
-Expected<std::vector<Metric>> parseMetrics(StringRef names, StringRef flag) {
+Expected<std::vector<Metric>> parseMetrics(StringRef names,
+                                           const MessageText &flag) {
   std::vector<Metric> result;
   SmallVector<StringRef> parts;
   names.split(parts, ',');

@@ -25,6 +25,7 @@
 #include "GradientSums.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"
@@ -101,7 +102,8 @@ LogicalResult Differentiator::chooseLoss() {
          << function.getSymName() << "': the loss must be a floating-point "
          << "scalar, but result '" << resultName(function, lossIndex) << "' is "
          << loss.getType()
-         << "; attach a loss to it (--loss=cross_entropy, --loss=mse, ...)";
+         << "; attach a loss to it (" + Setting("loss", "cross_entropy") +
+                ", " + Setting("loss", "mse") + ", ...)";
 }
 
 LogicalResult Differentiator::chooseArguments() {
@@ -135,7 +137,8 @@ LogicalResult Differentiator::chooseArguments() {
     return function.emitError("nothing to differentiate by: every argument of "
                               "'")
            << function.getSymName()
-           << "' is an input, a constant or frozen (--freeze, --train)";
+           << "' is an input, a constant or frozen (" + Setting("freeze") +
+                  ", " + Setting("train") + ")";
   return success();
 }
 

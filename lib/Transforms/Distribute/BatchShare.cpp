@@ -18,6 +18,7 @@
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Distribute/Distribute.h"
 #include "mlir/IR/IRMapping.h"
@@ -197,7 +198,9 @@ FailureOr<Value> autodiff::shareOfLoss(Value loss, StringRef name,
   return error << (op ? " " : "") << "the model computes the loss '" << name
                << "' itself, in another way than by sums and means over "
                   "samples: what it is of the losses of "
-               << ranks << " ranks is not known; attach a loss (--loss)";
+               << ranks
+               << " ranks is not known; attach a loss (" + Setting("loss") +
+                      ")";
 }
 
 LogicalResult autodiff::shareLoss(func::FuncOp function, int64_t ranks) {

@@ -18,6 +18,7 @@
 
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 
 using namespace mlir;
@@ -90,7 +91,7 @@ FailureOr<RankDraws::Draw> RankDraws::choose(Operation *op) const {
   if (isFirst)
     return op->emitError("draws ")
            << drawnNumbers(op) << " numbers for a rank's samples, which come "
-           << "in fours: choose another --batch";
+           << "in fours: choose another " + Setting("batch");
   return op->emitError("draws random numbers for ")
          << op->getResult(0).getType() << ", whose dimension 0 does not hold "
          << "the " << axes.samples() << " samples of a rank";

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Distribute/Distribution.h"
 
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 
 using namespace mlir;
@@ -30,7 +31,8 @@ static LogicalResult checkStatistics(BatchNormOp op) {
         return op.emitError("its statistics enter ")
                << user->getName()
                << ": only those that normalize and running ones can be those "
-                  "of all ranks (--sync-batchnorm)";
+                  "of all ranks (" +
+                      Setting("sync-batchnorm") + ")";
   return success();
 }
 

@@ -10,6 +10,7 @@
 #include "LossBuilder.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Distribute/Distribution.h"
 #include "ckopt/Support/Error.h"
@@ -78,7 +79,7 @@ FailureOr<int64_t> LossBuilder::classAxis() {
     auto axis = defaultClassAxis(shape(), options.softTargets);
     if (axis)
       return *axis;
-    return function.emitError(takeErrorText(axis.takeError()).text);
+    return function.emitError() << takeErrorText(axis.takeError()).message;
   }
   int64_t axis = *options.classAxis;
   if (axis < 0)
@@ -95,7 +96,7 @@ FailureOr<int64_t> LossBuilder::classAxis() {
 }
 
 FailureOr<Value> LossBuilder::along(ArrayRef<double> numbers, int64_t axis,
-                                    StringRef flag) {
+                                    const MessageText &flag) {
   auto element = cast<FloatType>(getElementTypeOrSelf(x));
   SmallVector<int64_t> wide;
   if (axis >= 0) {
@@ -235,9 +236,9 @@ LogicalResult autodiff::attachLoss(func::FuncOp function,
   if (failed(checkStraightLine(function)))
     return failure();
   LossOptions options = given;
-  std::string remark; // printed by the driver
+  MessageText remark; // printed by the driver
   if (llvm::Error error = resolveLoss(function, options.terms, remark))
-    return function.emitError(takeErrorText(std::move(error)).text);
+    return function.emitError() << takeErrorText(std::move(error)).message;
   if (options.ranks < 1)
     return function.emitError("the loss needs 1 rank or more, got ")
            << options.ranks;

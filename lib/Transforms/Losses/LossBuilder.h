@@ -6,6 +6,7 @@
 #ifndef CKOPT_LIB_TRANSFORMS_LOSSES_LOSSBUILDER_H
 #define CKOPT_LIB_TRANSFORMS_LOSSES_LOSSBUILDER_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Losses/Loss.h"
 
@@ -41,7 +42,7 @@ struct LossBuilder {
   /// Returns a constant with the numbers along `axis` of the predictions and
   /// size 1 in the other dimensions.
   mlir::FailureOr<mlir::Value> along(mlir::ArrayRef<double> numbers,
-                                     int64_t axis, mlir::StringRef flag);
+                                     int64_t axis, const MessageText &flag);
   /// Returns the value with its gradient stopped.
   mlir::Value constant(mlir::Value value);
   /// Returns the sum or the mean over all elements, as the settings ask; of

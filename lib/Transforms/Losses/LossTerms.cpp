@@ -197,13 +197,15 @@ static llvm::Expected<const Output *> chooseScalar(ArrayRef<Output> outputs) {
         "the model holds no loss: that would be an output of one floating-point"
         " number, and its outputs are " +
         listNames(pointers(outputs), /*types=*/true) +
-        "; attach a loss to an output, as --loss=cross_entropy or "
-        "--loss=mse:NAME");
+        "; attach a loss to an output, as " + Setting("loss", "cross_entropy") +
+        " or " + Setting("loss", "mse:NAME"));
   return usageError(
       "several outputs could be the loss: " + listNames(scalars) +
-      "; say which (--loss=output:" + scalars[0]->name +
-      "), or how they add up (--loss='output:" + scalars[0]->name +
-      "*1+output:" + scalars[1]->name + "*0.5')");
+      "; say which (" + Setting("loss", "output:" + scalars[0]->name) +
+      "), or how they add up (" +
+      Setting("loss", "'output:" + scalars[0]->name +
+                          "*1+output:" + scalars[1]->name + "*0.5'") +
+      ")");
 }
 
 static llvm::Expected<const Output *> chooseScores(ArrayRef<Output> outputs,
@@ -216,11 +218,12 @@ static llvm::Expected<const Output *> chooseScores(ArrayRef<Output> outputs,
       scalars.push_back(&output);
   }
   if (!scalars.empty())
-    return usageError(
-        "the model has no output that --loss=" + kind + " could take: " +
-        listNames(scalars) + (scalars.size() == 1 ? " is" : " are") +
-        " one number, a loss already; leave out --loss, or give --loss=" +
-        "output:" + scalars[0]->name);
+    return usageError("the model has no output that " + Setting("loss", kind) +
+                      " could take: " + listNames(scalars) +
+                      (scalars.size() == 1 ? " is" : " are") +
+                      " one number, a loss already; leave out " +
+                      Setting("loss") + ", or give " +
+                      Setting("loss", "output:" + scalars[0]->name));
   return inputError("no output to take the loss of: a loss needs a "
                     "floating-point output, and outputs are " +
                     listNames(pointers(outputs), /*types=*/true));
@@ -238,16 +241,16 @@ static llvm::Expected<const Output *> resolveTerm(ArrayRef<Output> outputs,
     return inputError("the loss needs a floating-point output, but '" +
                       term.output + "' is " + typeText(**found));
   if (!term.attaches() && !(*found)->isOne)
-    return inputError("output '" + term.output + "' is " + typeText(**found) +
-                      ": a loss is one number; attach one that takes targets "
-                      "(--loss=mse:" +
-                      term.output + "), or reduce it in the model");
+    return inputError(
+        "output '" + term.output + "' is " + typeText(**found) +
+        ": a loss is one number; attach one that takes targets (" +
+        Setting("loss", "mse:" + term.output) + "), or reduce it in the model");
   return found;
 }
 
 llvm::Error autodiff::resolveLoss(func::FuncOp function,
                                   std::vector<LossTerm> &terms,
-                                  std::string &remark) {
+                                  MessageText &remark) {
   std::vector<Output> outputs = listOutputs(function);
   llvm::SmallPtrSet<const Output *, 4> used;
   bool chosen = false;
@@ -273,10 +276,11 @@ llvm::Error autodiff::resolveLoss(func::FuncOp function,
   if (attached)
     llvm::append_range(scalars, rest);
   if (!scalars.empty())
-    remark +=
-        (remark.empty() ? "the" : "; the") +
-        std::string(" loss does not take ") + listNames(scalars) +
-        (chosen ? " (--loss='A:NAME*1+B:NAME*0.5' takes several outputs)" : "");
+    remark += (remark.empty() ? "the" : "; the") +
+              MessageText(" loss does not take ") + listNames(scalars) +
+              (chosen ? " (" + Setting("loss", "'A:NAME*1+B:NAME*0.5'") +
+                            " takes several outputs)"
+                      : "");
   return llvm::Error::success();
 }
 
@@ -293,10 +297,11 @@ llvm::Expected<int64_t> autodiff::defaultClassAxis(ArrayRef<int64_t> shape,
                       "[B, T, V], [N, C, ...]), got " +
                       shapeString(shape));
   if (rank == 3 && softTargets)
-    return inputError("probabilities for scores of shape " +
-                      shapeString(shape) +
-                      " do not say where the classes lie: give --class-axis=1 "
-                      "([N, C, T], as PyTorch) or --class-axis=2 ([B, T, V])");
+    return inputError(
+        "probabilities for scores of shape " + shapeString(shape) +
+        " do not say where the classes lie: give " +
+        Setting("class-axis", "1") + " ([N, C, T], as PyTorch) or " +
+        Setting("class-axis", "2") + " ([B, T, V])");
   if (rank > 2 && !softTargets && isClassAxisAmbiguous(shape))
     return ambiguousClassAxis(shape);
   return rank == 3 ? 2 : 1;

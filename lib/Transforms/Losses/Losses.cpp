@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LossBuilder.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -56,7 +57,7 @@ static Value pick(LossBuilder &l, const Labels &labels) {
 /// Returns the weight of each label's class.
 static FailureOr<Value> weigh(LossBuilder &l, const Labels &labels) {
   FailureOr<Value> weights =
-      l.along(l.options.classWeights, labels.axis, "--class-weights");
+      l.along(l.options.classWeights, labels.axis, Setting("class-weights"));
   if (failed(weights))
     return failure();
   Value table = l.b.reshape(*weights, {l.shape()[labels.axis]});
@@ -115,7 +116,7 @@ static Value softCrossEntropy(LossBuilder &l) {
               targets);
   if (!l.options.classWeights.empty()) {
     FailureOr<Value> weights =
-        l.along(l.options.classWeights, *axis, "--class-weights");
+        l.along(l.options.classWeights, *axis, Setting("class-weights"));
     if (failed(weights))
       return {};
     each = l.b.mul(each, *weights);
@@ -153,7 +154,7 @@ static Value crossEntropy(LossBuilder &l) {
                           besideClasses(op.getLost()));
   if (labels->weight)
     classes = l.b.mul(classes, *l.along(l.options.classWeights, labels->axis,
-                                        "--class-weights"));
+                                        Setting("class-weights")));
   Value smooth = ifValid(l, *labels, l.b.sum(classes, {labels->axis}));
   smooth = l.b.mul(smooth, share / double(l.shape()[labels->axis]));
   return reduceLabels(l, *labels, l.b.add(l.b.mul(each, 1 - share), smooth));
@@ -250,9 +251,10 @@ static Value bceLogits(LossBuilder &l) {
   Value t = l.probabilities("usual");
   Value below = l.b.make<SoftplusOp>(l.b.neg(l.x));
   if (!l.options.posWeight.empty()) {
-    FailureOr<Value> positive = l.along(
-        l.options.posWeight,
-        l.options.posWeight.size() == 1 ? -1 : l.rank() - 1, "--pos-weight");
+    FailureOr<Value> positive =
+        l.along(l.options.posWeight,
+                l.options.posWeight.size() == 1 ? -1 : l.rank() - 1,
+                Setting("pos-weight"));
     if (failed(positive))
       return {};
     below = l.b.mul(below, l.b.add(l.b.mul(l.b.add(*positive, -1), t), 1));
@@ -303,7 +305,8 @@ static Value cosine(LossBuilder &l) {
   }
   if (l.rank() > 2 && !l.options.classAxis) {
     l.function.emitError("cosine: vectors could lie along any axis of ")
-        << l.x.getType() << "; say along which (--class-axis=1 as PyTorch's "
+        << l.x.getType()
+        << "; say along which (" + Setting("class-axis", "1") + " as PyTorch's "
         << "cosine_similarity)";
     return {};
   }

@@ -6,6 +6,7 @@
 #include "ckopt/Losses/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -50,7 +51,7 @@ struct AttachLoss : ckopt::impl::AttachLossPassBase<AttachLoss> {
       return signalPassFailure();
     llvm::Expected<LossOptions> options = typed ? *typed : parse();
     if (!options) {
-      found.emitError(takeErrorText(options.takeError()).text);
+      found.emitError() << takeErrorText(options.takeError()).message;
       return signalPassFailure();
     }
     if (failed(attachLoss(found, *options)))

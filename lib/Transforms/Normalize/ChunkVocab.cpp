@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Normalize/Passes.h"
@@ -191,7 +192,8 @@ static void remarkChunks(CrossEntropyOp loss, int64_t bytes, int64_t count,
                     << lastSize(loss.getLogits()) << " classes in chunks of "
                     << rows << " rows: logits take "
                     << formatBytes(bytes / count * rows) << " instead of "
-                    << formatBytes(bytes) << " (--chunk-vocab)";
+                    << formatBytes(bytes)
+                    << " (" + Setting("chunk-vocab") + ")";
 }
 
 /// Says what keeps large logits whole.
@@ -204,7 +206,8 @@ static void remarkObstacle(CrossEntropyOp loss, int64_t bytes,
   if (StringRef node = nodeName(obstacle->getLoc()); !node.empty())
     remark << " (node '" << node << "')";
   remark << ": chunks need a product with one matrix, classes last, whose "
-            "result only the loss reads (--chunk-vocab)";
+            "result only the loss reads (" +
+                Setting("chunk-vocab") + ")";
 }
 
 std::optional<int64_t> ckopt::parseChunkRows(StringRef text) {

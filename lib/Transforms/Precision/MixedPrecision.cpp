@@ -26,6 +26,7 @@
 #include "StorageTypes.h"
 #include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Precision/Passes.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
@@ -385,7 +386,8 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
 
   LogicalResult narrow(llvm::Regex *keep) {
     auto fail = [&](llvm::Error error) {
-      return getOperation().emitError(takeErrorText(std::move(error)).text);
+      return getOperation().emitError()
+             << takeErrorText(std::move(error)).message;
     };
     auto found = findTarget(target);
     if (!found)

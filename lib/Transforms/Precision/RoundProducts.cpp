@@ -21,6 +21,7 @@
 #include "NarrowKernel.h"
 #include "StorageTypes.h"
 #include "ckopt/CodeGen/Kernels.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Precision/Passes.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
@@ -303,7 +304,8 @@ struct RoundProducts : ckopt::impl::RoundProductsPassBase<RoundProducts> {
 
   LogicalResult round() {
     auto fail = [&](llvm::Error error) {
-      return getOperation().emitError(takeErrorText(std::move(error)).text);
+      return getOperation().emitError()
+             << takeErrorText(std::move(error)).message;
     };
     auto found = findTarget(target);
     if (!found)

@@ -22,7 +22,7 @@ static llvm::Expected<MemoryBudget> parseBytes(StringRef budget) {
     return result;
   llvm::Expected<int64_t> bytes = parseByteSize(budget);
   if (!bytes)
-    return usageError("budget: " + takeErrorText(bytes.takeError()).text +
+    return usageError("budget: " + takeErrorText(bytes.takeError()).message +
                       ", '0.6x' for a share of the peak without "
                       "recomputation, or 'min' for the smallest possible");
   if (*bytes == 0)
@@ -114,11 +114,12 @@ static constexpr std::pair<StringRef, Comparison> comparisons[] = {
     {"off", Comparison::Off},
 };
 
-llvm::Expected<Comparison> ckopt::parseComparison(StringRef text) {
-  for (auto [name, value] : comparisons)
-    if (name == text)
+llvm::Expected<Comparison> ckopt::parseComparison(StringRef text,
+                                                  const MessageText &name) {
+  for (auto [how, value] : comparisons)
+    if (how == text)
       return value;
-  return usageError("compare: '" + text + "' is not one of quick, on, off");
+  return usageError(name + ": '" + text + "' is not one of quick, on, off");
 }
 
 static llvm::Error readPlan(const std::string &path,
@@ -146,7 +147,8 @@ ckopt::parseRematOptions(const RematPassOptions &options,
           planner::checkSearch(search, planner::OptionStyle::Pass))
     return error;
   result.search = search;
-  llvm::Expected<Comparison> compare = parseComparison(options.compare);
+  llvm::Expected<Comparison> compare =
+      parseComparison(options.compare, "compare");
   if (!compare)
     return compare.takeError();
   result.compare = *compare;

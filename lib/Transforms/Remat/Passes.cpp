@@ -8,6 +8,7 @@
 #include "Planning.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Remat/Remat.h"
 #include "ckopt/Support/Error.h"
@@ -108,11 +109,11 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return success();
   }
 
-  static std::string describe(llvm::Error error) {
-    std::string text = takeErrorText(std::move(error)).text;
-    bool named = StringRef(text).starts_with("remat: ") ||
-                 StringRef(text).starts_with("plan file ");
-    return named ? text : "remat: " + text;
+  static MessageText describe(llvm::Error error) {
+    ErrorText text = takeErrorText(std::move(error));
+    bool named = StringRef(text.text).starts_with("remat: ") ||
+                 StringRef(text.text).starts_with("plan file ");
+    return (named ? "" : "remat: ") + text.message;
   }
 
   /// Canonicalizes a function with ops of other dialects, so that a later
@@ -265,7 +266,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     if (llvm::Error error = sink->add(std::move(found), stored)) {
       ErrorText text = takeErrorText(std::move(error));
       InFlightDiagnostic diagnostic = emitError(getOperation()->getLoc());
-      diagnostic << text.text;
+      diagnostic << text.message;
       setExitCode(diagnostic, text.code);
       signalPassFailure();
     }

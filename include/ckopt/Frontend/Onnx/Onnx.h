@@ -14,6 +14,7 @@
 #ifndef CKOPT_FRONTEND_ONNX_ONNX_H
 #define CKOPT_FRONTEND_ONNX_ONNX_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Frontend/Onnx/Export.h"
 #include "ckopt/Frontend/Onnx/ImportOptions.h"
 #include "ckopt/Support/Error.h"
@@ -49,7 +50,7 @@ struct ExportDiagnosis {
   std::vector<std::string> partial;
   std::vector<std::string> notes; ///< repairs that import made
   /// Float initializers that are not trained, and why.
-  std::vector<std::pair<std::string, std::string>> constants;
+  std::vector<std::pair<std::string, MessageText>> constants;
   /// Trained weights that may be buffers, because this form of export does not
   /// tell.
   std::vector<std::string> unclear;
@@ -67,9 +68,9 @@ struct ImportedModel {
   /// they are defined, `ckopt.fan_in` and `ckopt.fan_out`.
   std::map<std::string, HostTensor> weights;
   /// Remarks to the user on the roles that import assigned.
-  std::vector<std::string> remarks;
+  std::vector<MessageText> remarks;
   /// Remarks on nodes of the graph, which are also among `remarks`.
-  std::vector<std::string> notes;
+  std::vector<MessageText> notes;
   ExportDiagnosis diagnosis;
   /// What writing trained weights into a copy of the file has to change.
   std::shared_ptr<const WriteBack> writeBack;

@@ -16,6 +16,7 @@
 #ifndef CKOPT_TARGET_CPU_KERNELCACHE_H
 #define CKOPT_TARGET_CPU_KERNELCACHE_H
 
+#include "ckopt/Base/MessageText.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -33,7 +34,7 @@ public:
   /// "off", too), else ckopt/ in $XDG_CACHE_HOME or ~/.cache. `warn` is told of
   /// damaged files and, once, of a folder that cannot be written.
   KernelCache(llvm::StringRef where,
-              std::function<void(const std::string &)> warn);
+              std::function<void(const MessageText &)> warn);
   /// Removes the files that were read longest ago if all together have more
   /// than `kMostBytes`, at most every 20 minutes, and only after a store().
   ~KernelCache();
@@ -57,7 +58,7 @@ private:
   void giveUpWriting(const std::string &reason);
 
   std::string path;
-  std::function<void(const std::string &)> warn;
+  std::function<void(const MessageText &)> warn;
   bool writes = false; ///< whether store() stores
   bool stored = false;
 };

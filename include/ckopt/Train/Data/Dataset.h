@@ -12,6 +12,7 @@
 #ifndef CKOPT_TRAIN_DATA_DATASET_H
 #define CKOPT_TRAIN_DATA_DATASET_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Support/ArrayFile.h"
 #include "ckopt/Train/Data/BatchSource.h"
 #include "ckopt/Train/Data/Fields.h"
@@ -29,7 +30,7 @@ struct ArrayMapping {
 
 /// "x=images,mask=m"; "y" alone stands for "y=y". `flag` is named in errors.
 llvm::Expected<std::vector<ArrayMapping>>
-parseArrayMappings(llvm::StringRef text, llvm::StringRef flag);
+parseArrayMappings(llvm::StringRef text, const MessageText &flag);
 
 class Dataset {
 public:

@@ -13,6 +13,7 @@
 #ifndef CKOPT_TRAIN_DATA_IMAGEFOLDER_H
 #define CKOPT_TRAIN_DATA_IMAGEFOLDER_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Train/Data/BatchSource.h"
 #include "ckopt/Train/Data/Fields.h"
 #include "llvm/ADT/StringRef.h"
@@ -52,9 +53,9 @@ struct ImageOptions {
 /// Parses "crop", "crop:4", "flip", "resized-crop", "resized-crop:0.25", with
 /// commas between.
 llvm::Expected<ImageAugmentation> parseAugmentation(llvm::StringRef text,
-                                                    llvm::StringRef flag);
+                                                    const MessageText &flag);
 /// Parses "imagenet" or "MEAN,.../DEVIATION,..." into `options`.
-llvm::Error parseNormalization(llvm::StringRef text, llvm::StringRef flag,
+llvm::Error parseNormalization(llvm::StringRef text, const MessageText &flag,
                                ImageOptions &options);
 
 /// What a folder holds.

@@ -11,6 +11,7 @@
 #ifndef CKOPT_TRAIN_DATA_METRICS_H
 #define CKOPT_TRAIN_DATA_METRICS_H
 
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Support/ClassAxis.h"
 #include "ckopt/Support/HostTensor.h"
 #include <optional>
@@ -69,10 +70,11 @@ struct Metric {
   bool operator==(const Metric &) const = default;
 };
 
-llvm::Expected<Metric> parseMetric(llvm::StringRef name, llvm::StringRef flag);
+llvm::Expected<Metric> parseMetric(llvm::StringRef name,
+                                   const MessageText &flag);
 /// Parses "accuracy,top5": no name twice, one k at most.
 llvm::Expected<std::vector<Metric>> parseMetrics(llvm::StringRef names,
-                                                 llvm::StringRef flag);
+                                                 const MessageText &flag);
 
 /// Computes cross-entropy, top-1 and top-`topK` accuracy of float logits
 /// against integer targets. `mask` (empty: all) has one entry a sample of the

@@ -7,6 +7,7 @@
 #define CKOPT_LIB_FRONTEND_ONNX_EXPORT_EXPORTANALYSIS_H
 
 #include "Reader/GraphEdits.h"
+#include "ckopt/Base/MessageText.h"
 #include "llvm/ADT/StringSet.h"
 #include <set>
 
@@ -22,7 +23,7 @@ struct ExportAnalysis {
   /// After the edits: initializers that are parameters whatever their shape and
   /// use, and float initializers that are not trained, with the reason.
   llvm::StringSet<> parameters;
-  std::map<std::string, std::string> constants;
+  std::map<std::string, MessageText> constants;
   /// Members of `constants` that were classified by their values alone; --train
   /// can override this.
   llvm::StringSet<> likelyConstants;

@@ -207,8 +207,8 @@ static bool isUsualName(StringRef name) {
 
 void TorchScriptFile::noteNamed(StringRef name, const HostTensor &value) {
   if (isSinusoidal(value)) {
-    result.constants[name.str()] =
-        "a table of sines and cosines; --train='.*' trains it";
+    result.constants[name.str()] = "a table of sines and cosines; " +
+                                   Setting("train", "'.*'") + " trains it";
     result.likelyConstants.insert(name);
   } else if (!isUsualName(name) && !llvm::is_contained(result.unclear, name)) {
     result.unclear.push_back(name.str());

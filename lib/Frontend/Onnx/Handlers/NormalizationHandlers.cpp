@@ -71,8 +71,8 @@ static LogicalResult batchNorm(NodeImporter &n) {
   if (evaluates && trains && n.opset >= 14)
     n.graph.remarkOnce(
         "batch norms are in evaluation form in the file; they train with the "
-        "batch's statistics, as after model.train() (--freeze-norms keeps "
-        "those of frozen modules)");
+        "batch's statistics, as after model.train() (" +
+        Setting("freeze-norms") + " keeps those of frozen modules)");
   if (!evaluates || trains) {
     trainBatchNorm(n, epsilon, momentum);
     return success();

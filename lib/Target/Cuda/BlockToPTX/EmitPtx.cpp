@@ -147,8 +147,8 @@ llvm::Expected<PtxModule> ckopt::emitPtx(ModuleOp blockForm,
   const Isa *isa = llvm::find_if(
       kIsas, [&](const Isa &isa) { return isa.sm == options.sm; });
   if (isa == std::end(kIsas))
-    return usageError("--sm: no code for sm_" + llvm::Twine(options.sm) +
-                      "; 80 and 90 are known");
+    return usageError(Setting("sm") + ": no code for sm_" +
+                      llvm::Twine(options.sm) + "; 80 and 90 are known");
   MLIRContext *context = blockForm->getContext();
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);

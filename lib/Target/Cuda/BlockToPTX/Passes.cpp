@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Target/Cuda/BlockToPTX/Passes.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
 #include "llvm/Support/raw_ostream.h"
@@ -64,7 +65,7 @@ struct PrintPtx : ckopt::impl::PrintPtxPassBase<PrintPtx> {
 
 private:
   void fail(llvm::Error error) {
-    getOperation().emitError(takeErrorText(std::move(error)).text);
+    getOperation().emitError() << takeErrorText(std::move(error)).message;
     signalPassFailure();
   }
   void runAssembler(const PtxModule &ptx) {

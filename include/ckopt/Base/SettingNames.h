@@ -1,0 +1,63 @@
+//===- SettingNames.h - the settings that messages name ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_BASE_SETTINGNAMES_H
+#define CKOPT_BASE_SETTINGNAMES_H
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace ckopt {
+
+/// Names of settings, between blanks: those of flags without dashes, and of
+/// options in C. Each is a flag (unittests/CAPI/FrontsTest.cpp).
+inline constexpr std::string_view kSettingNames =
+    " accumulate activation-ratio allow-inference-export attention augment "
+    "batch best-by beta budget budget-ratio budgets calibrate check-finite "
+    "checkpoint chunk-vocab class-axis class-weights clip-norm "
+    "collectives compile-from compile-to compute-type constant cost-model cpu "
+    "cuda-emulation cuda-libs cuda-workspace dampening data data-cache "
+    "delta device device-rates dim early-stop effort ema ema-out epochs "
+    "fixed-order freeze freeze-norms group holdout ignore-index images init "
+    "inputs keep-best keep-f32 kernel-cache label-smoothing layout "
+    "library-table log loss loss-scale loss-scale-growth-interval "
+    "loss-scale-init lr lr-anneal lr-schedule lr-unit margin matmul-precision "
+    "max-steps memory-budget metrics minimum momentum multiprocessors nccl-id "
+    "nesterov no-overlap normalize optimizer order-only parallel pareto "
+    "plan-hint plan-out pos-weight precision profile profile-out quiet "
+    "rank-timeout reduction remat-compare resize resume sequence shape sm "
+    "soft-targets strategy sync-batchnorm target targets threads timeline "
+    "token-type tokens total-steps train unused-inputs validate-every "
+    "validation verify-remat warmup-steps weights ";
+
+/// The keyword in Python.
+inline std::string keywordOf(std::string_view name) {
+  std::string keyword(name == "memory-budget" ? "budget" : name);
+  std::replace(keyword.begin(), keyword.end(), '-', '_');
+  return keyword;
+}
+
+/// A name that a message may use: one that there is not does not compile.
+struct SettingName {
+  consteval SettingName(const char *text) : name(text) {
+    size_t at = 0;
+    do {
+      at = kSettingNames.find(name, at + 1);
+      if (at == kSettingNames.npos)
+        thereIsNoSuchSetting();
+    } while (kSettingNames[at - 1] != ' ' ||
+             kSettingNames[at + name.size()] != ' ');
+  }
+
+  std::string_view name;
+
+private:
+  static void thereIsNoSuchSetting() {}
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_BASE_SETTINGNAMES_H

@@ -1,0 +1,65 @@
+//===- SettingDiagnostic.h - diagnostics that name settings -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A diagnostic names settings as flags, which is what whoever prints it alone
+// shows. Its metadata say which arguments these are, for handlers whose readers
+// have no flags.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DIALECT_CKOPT_UTILS_SETTINGDIAGNOSTIC_H
+#define CKOPT_DIALECT_CKOPT_UTILS_SETTINGDIAGNOSTIC_H
+
+#include "ckopt/Base/MessageText.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace ckopt {
+
+/// Precedes an argument's number in the metadata.
+inline constexpr llvm::StringLiteral kSettingTag = "ckopt.setting";
+
+template <NamesSettings T>
+mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic, const T &text) {
+  const MessageText whole(text);
+  for (const MessageText::Piece &piece : whole.pieces()) {
+    if (!piece.setting.empty()) {
+      auto &metadata = diagnostic.getMetadata();
+      metadata.push_back(
+          mlir::DiagnosticArgument(llvm::StringRef(kSettingTag)));
+      metadata.push_back(
+          mlir::DiagnosticArgument(uint64_t(diagnostic.getArguments().size())));
+    }
+    diagnostic << llvm::Twine(piece.in(SettingStyle::Flags));
+  }
+  return diagnostic;
+}
+
+/// The text of a diagnostic, without its notes.
+inline MessageText textOf(mlir::Diagnostic &diagnostic) {
+  using Kind = mlir::DiagnosticArgument::DiagnosticArgumentKind;
+  llvm::SmallDenseSet<uint64_t> settings;
+  auto &metadata = diagnostic.getMetadata();
+  for (size_t i = 0; i + 1 < metadata.size(); ++i)
+    if (metadata[i].getKind() == Kind::String &&
+        metadata[i].getAsString() == kSettingTag)
+      settings.insert(metadata[i + 1].getAsUnsigned());
+  MessageText result;
+  for (auto [i, argument] : llvm::enumerate(diagnostic.getArguments())) {
+    if (settings.contains(i)) {
+      result += Setting::ofFlagText(argument.getAsString());
+      continue;
+    }
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    argument.print(stream);
+    result += text;
+  }
+  return result;
+}
+
+} // namespace ckopt
+
+#endif // CKOPT_DIALECT_CKOPT_UTILS_SETTINGDIAGNOSTIC_H
