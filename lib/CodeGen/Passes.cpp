@@ -30,13 +30,17 @@ namespace {
 
 /// Reads the options of a pass; fails with a diagnostic.
 FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
-                                         const KernelSettings &settings) {
+                                         KernelSettings settings,
+                                         StringRef matmulPrecision) {
   auto fail = [&](llvm::Error error) {
     return module.emitError() << takeErrorText(std::move(error)).message;
   };
   auto target = findTarget(settings.target);
   if (!target)
     return fail(target.takeError());
+  if (llvm::Error error = parseMatmulPrecision(matmulPrecision)
+                              .moveInto(settings.matmulPrecision))
+    return fail(std::move(error));
   auto options = (*target)->codegen(settings);
   if (!options)
     return fail(options.takeError());
@@ -165,11 +169,10 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
     settings.sharedBytes = sharedBytes;
     settings.ownBesideLibraries = ownBesideLibraries;
     settings.contractions = contractions;
-    settings.matmulPrecision = matmulPrecision;
     settings.cpuClass = cpuClass;
     settings.libraryTable = libraryTable;
     FailureOr<CodegenOptions> options =
-        codegenOptions(getOperation(), settings);
+        codegenOptions(getOperation(), settings, matmulPrecision);
     if (failed(options))
       return signalPassFailure();
     getOperation()->setAttr(kTargetAttr,
@@ -235,10 +238,10 @@ struct LowerKernels : ckopt::impl::LowerKernelsPassBase<LowerKernels> {
     settings.target = target;
     settings.threads = int32_t(threads);
     settings.vectorBits = vectorBits;
-    settings.matmulPrecision = matmulPrecision;
     settings.cpuClass = cpuClass;
     settings.libraryTable = libraryTable;
-    FailureOr<CodegenOptions> options = codegenOptions(module, settings);
+    FailureOr<CodegenOptions> options =
+        codegenOptions(module, settings, matmulPrecision);
     if (failed(options))
       return signalPassFailure();
     SmallVector<func::FuncOp> kernels;

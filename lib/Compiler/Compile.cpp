@@ -141,7 +141,7 @@ llvm::Error Compilation::checkTrainedTypes() const {
 /// Replaces random initialization rules; zeros and ones stay, since biases and
 /// scales need them.
 void Compilation::applyInit() {
-  if (opts.init == "auto")
+  if (opts.init == InitRule::Auto)
     return;
   auto forward = module().lookupSymbol<func::FuncOp>("forward");
   int64_t changed = 0;
@@ -150,12 +150,12 @@ void Compilation::applyInit() {
     if (!init || init.getValue() == "zeros" || init.getValue() == "ones")
       continue;
     forward.setArgAttr(i, attrs::kInit,
-                       StringAttr::get(context.get(), opts.init));
+                       StringAttr::get(context.get(), nameOf(opts.init)));
     ++changed;
   }
   imported.remarks.push_back(
-      changed ? "init: " + opts.init + " for " + std::to_string(changed) +
-                    " weights without values"
+      changed ? "init: " + nameOf(opts.init).str() + " for " +
+                    std::to_string(changed) + " weights without values"
               : "init: the model has values for all weights that would start "
                 "with random numbers; " +
                     Setting("init") + " changes nothing");
@@ -167,8 +167,7 @@ llvm::Error Compilation::settleTarget() {
   if (!found)
     return found.takeError();
   targetInfo = *found;
-  TargetRequest request{opts.step, opts.target, opts.device,
-                        opts.import.computeType};
+  TargetRequest request{opts.step, opts.target, opts.device, opts.import.f64};
   if (llvm::Error error = targetInfo->settle(request))
     return error;
   // What the kernels' passes would refuse is said before the model is read.
@@ -241,9 +240,10 @@ llvm::Error Compilation::importModel() {
     return noteMadeWith(module(), opts, *targetInfo);
   }
   const TargetTraits &traits = targetInfo->traits;
-  const std::string &type = opts.step.precision;
-  if ((type == "bf16" && !traits.bf16Products) ||
-      (type == "f16" && !traits.halfProducts))
+  Precision precision = opts.step.precision;
+  std::string type = nameOf(precision).str();
+  if ((precision == Precision::BF16 && !traits.bf16Products) ||
+      (precision == Precision::F16 && !traits.halfProducts))
     remark("precision: there are no products of " + type +
            " on this machine; they are computed in f32 from values that are "
            "stored in " +

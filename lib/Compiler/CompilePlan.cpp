@@ -98,7 +98,7 @@ void Compilation::summarize() {
     kernels.insert(call.getCallee());
   });
   planSummary.kernels = int64_t(kernels.size());
-  if (opts.step.matmulPrecision != "f32")
+  if (opts.step.matmulPrecision != MatmulPrecision::F32)
     summarizeProducts(step);
 }
 

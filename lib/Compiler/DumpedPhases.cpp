@@ -60,7 +60,7 @@ llvm::Error ckopt::noteMadeWith(ModuleOp module, const CompileOptions &options,
     if (placeOf(phase) >= from)
       entries.set(phase, builder.getStringAttr(StringRef(flags).ltrim()));
   entries.set(kKernels, builder.getStringAttr(*kernels));
-  entries.set(kType, builder.getStringAttr(options.step.precision));
+  entries.set(kType, builder.getStringAttr(nameOf(options.step.precision)));
   entries.set(kAttention,
               builder.getBoolAttr(hasAttention(options.step, target)));
   module->setAttr(kMadeWith, entries.getDictionary(module.getContext()));
@@ -96,8 +96,8 @@ llvm::Error ckopt::checkMadeWith(ModuleOp module, const CompileOptions &options,
   }
   StringRef type = entry(kType);
   if (placeOf(from) > placeOf("autodiff") && !type.empty() &&
-      type != options.step.precision &&
-      (type == "f16" || options.step.precision == "f16" ||
+      type != nameOf(options.step.precision) &&
+      (type == "f16" || options.step.precision == Precision::F16 ||
        placeOf(from) > placeOf("fuse")))
     return refuse(from, Setting("precision", type),
                   "the phases that follow need the same: give " +

@@ -156,7 +156,7 @@ void LossChooser::settleEvaluation(llvm::ArrayRef<Attached> losses) {
   const LossSettings &settings = step.lossSettings;
   bool single = losses.size() == 1 && step.loss.size() == 1 &&
                 losses.front().term->weight == 1;
-  bool plain = single && settings.reduction == "mean" &&
+  bool plain = single && settings.reduction == Reduction::Mean &&
                !settings.softTargets && settings.labelSmoothing == 0 &&
                settings.classWeights.empty() &&
                (losses.front().term->kind == "cross_entropy" ||
@@ -223,6 +223,6 @@ StepData ckopt::describeData(const Compilation &compilation, DataOptions from) {
   data.classify =
       findLossKind(term.kind)->labels && !step.lossSettings.softTargets;
   if (!step.evaluateLoss)
-    data.loss = term.kind;
+    data.loss = *parseChoice<HostLoss>(term.kind); // settleEvaluation()
   return data;
 }

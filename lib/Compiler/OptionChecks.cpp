@@ -62,7 +62,7 @@ ckopt::checkLossSettings(const StepOptions &step,
     return usageError(Setting("ignore-index") + " is for labels, and " +
                       Setting("soft-targets") +
                       " takes none: leave out one of the two");
-  if (set.reduction == "batchmean")
+  if (set.reduction == Reduction::BatchMean)
     for (const LossTerm &term : terms)
       if (term.attaches() &&
           !(findLossKind(term.kind)->settings & LossKind::BatchMean))
@@ -169,9 +169,6 @@ static llvm::Error checkBudget(const MemoryBudget &budget) {
 
 /// What decides kernels, as flags would take it.
 static llvm::Error checkKernelSettings(const KernelSettings &kernels) {
-  if (!llvm::is_contained({"channels-last", "none"}, StringRef(kernels.layout)))
-    return usageError(Setting("layout") + ": '" + kernels.layout +
-                      "' is not one of channels-last, none");
   if (!llvm::is_contained({0u, 128u, 256u, 512u}, kernels.vectorBits))
     return usageError("vectors have 128, 256 or 512 bits, or 0 for none, not " +
                       llvm::Twine(kernels.vectorBits));
@@ -189,10 +186,6 @@ static llvm::Error checkNumbers(const CompileOptions &options) {
   if (options.target.optLevel > 3)
     return usageError("LLVM optimizes by levels 0 to 3, not " +
                       llvm::Twine(options.target.optLevel));
-  if (!llvm::is_contained({"auto", "kaiming", "xavier", "normal"},
-                          StringRef(options.init)))
-    return usageError(Setting("init") + ": '" + options.init +
-                      "' is not one of auto, kaiming, xavier, normal");
   if (options.learningRate < 0 || std::isinf(options.learningRate))
     return usageError(Setting("lr") + " is a number from 0 on");
   if (llvm::Error error = checkKernelSettings(step))
@@ -221,7 +214,7 @@ llvm::Error ckopt::checkThreadsHere(int64_t threads) {
 /// The factor of losses, which gradients of f16 alone need.
 static llvm::Error checkLossScale(const StepOptions &step) {
   const LossScaling &given = step.lossScaling, usual;
-  if (step.precision != "f16")
+  if (step.precision != Precision::F16)
     return given.dynamic == usual.dynamic && given.initial == usual.initial &&
                    given.growthInterval == usual.growthInterval
                ? llvm::Error::success()
@@ -252,25 +245,24 @@ static llvm::Error checkPrecision(const CompileOptions &options) {
                       problem);
   if (llvm::Error error = checkLossScale(step))
     return error;
-  const std::string &type = step.precision;
-  if (type == "f32")
+  if (step.precision == Precision::F32)
     return step.keepF32.empty()
                ? llvm::Error::success()
                : usageError(Setting("keep-f32") + " is for " +
                             Setting("precision", "bf16") +
                             " and f16: in f32 all nodes are kept");
-  if (type != "bf16" && type != "f16")
-    return usageError(Setting("precision") + ": '" + type +
-                      "' is not one of f32, bf16, f16");
-  if (options.import.computeType == "f64")
+  StringRef type = nameOf(step.precision);
+  if (options.import.f64)
     return usageError(Setting("precision", type) + " stores what is f32, and " +
                       Setting("compute-type", "f64") +
                       " has none: leave out one of the two");
-  llvm::StringRef products = step.matmulPrecision;
-  if (products != "f32" && products != "highest" && products != type &&
-      !(products == "medium" && type == "bf16"))
+  StringRef products = nameOf(step.matmulPrecision);
+  if (step.matmulPrecision != MatmulPrecision::F32 &&
+      step.matmulPrecision != MatmulPrecision::Highest && products != type &&
+      !(step.matmulPrecision == MatmulPrecision::Medium &&
+        step.precision == Precision::BF16))
     return usageError(Setting("precision", type) + " and " +
-                      Setting("matmul-precision", step.matmulPrecision) +
+                      Setting("matmul-precision", products) +
                       " contradict each other: products are by " + type);
   return llvm::Error::success();
 }
@@ -284,10 +276,6 @@ llvm::Error ckopt::checkOptions(const CompileOptions &options) {
   if (!parseChunkRows(step.chunkVocab))
     return usageError(Setting("chunk-vocab") + ": '" + step.chunkVocab +
                       "' is not auto, off, or a positive number");
-  if (step.attention != "auto" && step.attention != "on" &&
-      step.attention != "off")
-    return usageError(Setting("attention") + ": '" + step.attention +
-                      "' is not one of auto, on, off");
   if (llvm::Error error = checkPolicyForm(step.remat.policy))
     return error;
   if (llvm::Error error = planner::checkSearch(step.remat.search))

@@ -109,7 +109,7 @@ static Phase autodiffPhase(const StepOptions &options,
               passes.addPass(createChunkVocabPass(chunks));
             }
             AutodiffPassOptions gradients;
-            if (options.precision == "f16") {
+            if (options.precision == Precision::F16) {
               gradients.lossScale = options.lossScaling.initial;
               gradients.lossScaleState = !options.optimizer.kind.empty();
             }
@@ -146,13 +146,13 @@ static bool roundsOperands(const StepOptions &options,
     llvm::consumeError(precision.takeError()); // codegen() says it
     return false;
   }
-  return options.precision != "f32" ||
+  return options.precision != Precision::F32 ||
          *precision != runtime::ProductPrecision::F32;
 }
 
 /// Attention rounds no operands by itself, and f16 has no kernels of it.
 bool ckopt::hasAttention(const StepOptions &options, const TargetInfo &target) {
-  return !roundsApart(options, target) && options.precision != "f16" &&
+  return !roundsApart(options, target) && options.precision != Precision::F16 &&
          target.traits.leastAttentionKeys;
 }
 
@@ -160,9 +160,9 @@ static void addAttention(OpPassManager &passes, const StepOptions &options,
                          const TargetInfo &target) {
   FuseAttentionPassOptions attention;
   attention.leastKeys =
-      options.attention == "on" ? 0 : target.traits.leastAttentionKeys;
+      options.attention == Attention::On ? 0 : target.traits.leastAttentionKeys;
   attention.mostColumns = target.traits.mostAttentionColumns;
-  if (options.attention == "off" || !hasAttention(options, target))
+  if (options.attention == Attention::Off || !hasAttention(options, target))
     return;
   passes.addNestedPass<func::FuncOp>(createFuseAttentionPass(attention));
   simplify(passes);
@@ -180,7 +180,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   passes.addNestedPass<func::FuncOp>(createDecomposePass(decompose));
   simplify(passes);
   LayoutPassOptions layout;
-  layout.layout = options.layout;
+  layout.layout = nameOf(options.layout).str();
   passes.addPass(createLayoutPass(layout));
   simplify(passes);
   if (roundsOperands(options, target)) {
@@ -189,9 +189,9 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
     passes.addNestedPass<func::FuncOp>(createWidenChannelsPass(widen));
   }
   passes.addPass(createFusePass());
-  if (options.precision != "f32") {
+  if (options.precision != Precision::F32) {
     MixedPrecisionPassOptions mixed;
-    mixed.type = options.precision;
+    mixed.type = nameOf(options.precision).str();
     mixed.keepF32 = options.keepF32;
     mixed.threads = unsigned(options.threads);
     mixed.target = target.name();
@@ -202,7 +202,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   }
   if (roundsApart(options, target)) {
     RoundProductsPassOptions round;
-    round.precision = options.matmulPrecision;
+    round.precision = nameOf(options.matmulPrecision).str();
     round.threads = unsigned(options.threads);
     round.target = target.name();
     passes.addPass(createRoundProductsPass(round));
@@ -215,7 +215,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   kernels.multiprocessors = options.multiprocessors;
   kernels.sharedBytes = options.sharedBytes;
   kernels.ownBesideLibraries = options.ownBesideLibraries;
-  kernels.matmulPrecision = options.matmulPrecision;
+  kernels.matmulPrecision = nameOf(options.matmulPrecision).str();
   kernels.deviceRates = options.deviceRates;
   kernels.cpuClass = options.cpuClass;
   kernels.libraryTable = options.libraryTable;
@@ -241,7 +241,7 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
     return std::move(error);
   if (llvm::Error error = checkRanks(options))
     return std::move(error);
-  if (options.attention == "on" && !hasAttention(options, target))
+  if (options.attention == Attention::On && !hasAttention(options, target))
     return usageError(
         Setting("attention", "on") + ": with products of pieces (" +
         Setting("matmul-precision") + ") and with " +

@@ -17,9 +17,10 @@ using namespace ckopt;
 
 /// Says where products are computed otherwise than their class's name says.
 void Compilation::noteProducts() {
-  const std::string &name = opts.step.matmulPrecision;
+  MatmulPrecision name = opts.step.matmulPrecision;
   auto products = llvm::cantFail(targetInfo->productPrecision(name));
-  if (name == "high" && products == runtime::ProductPrecision::F32)
+  if (name == MatmulPrecision::High &&
+      products == runtime::ProductPrecision::F32)
     remark(
         "matmul-precision: high runs as f32 on CPUs, where nothing nearly as "
         "exact is faster");

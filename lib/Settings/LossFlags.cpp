@@ -74,7 +74,7 @@ void DriverFlags::addLossFlags() {
       });
   add("reduction", "HOW", training,
       "of attached losses: mean (default), sum; of kl also batchmean",
-      flag::oneOf("reduction", set.reduction, {"mean", "sum", "batchmean"}));
+      flag::oneOf("reduction", set.reduction));
   add("class-axis", "N", training,
       "dimension of the classes, negative from the end (default: by the shape "
       "of the targets; without data 1, of three the last)",

@@ -54,7 +54,7 @@ llvm::Error DriverFlags::settleTarget() {
                         Setting("target", own.target->name()));
   }
   TargetRequest request{compile.step, compile.target, compile.device,
-                        compile.import.computeType, given};
+                        compile.import.f64, given};
   request.runsHere = runsHere;
   return o.target->settle(request);
 }

@@ -264,13 +264,18 @@ Flag::Store flag::turnOn(bool &slot) {
   };
 }
 
+llvm::Error flag::notOneOf(StringRef name, StringRef text,
+                           const std::string &values) {
+  return usageError(Setting::ofFlag(name) + ": '" + text + "' is not one of " +
+                    values);
+}
+
 Flag::Store flag::oneOf(StringRef name, std::string &slot,
                         std::vector<std::string> values) {
   return [name = name.str(), &slot,
           values = std::move(values)](StringRef value) -> llvm::Error {
     if (!llvm::is_contained(values, value))
-      return usageError(Setting::ofFlag(name) + ": '" + value +
-                        "' is not one of " + llvm::join(values, ", "));
+      return notOneOf(name, value, llvm::join(values, ", "));
     slot = value.str();
     return llvm::Error::success();
   };

@@ -8,25 +8,40 @@
 
 using namespace ckopt;
 
-llvm::Expected<runtime::ProductPrecision>
-ckopt::parsePrecision(llvm::StringRef name, runtime::ProductPrecision high) {
-  if (auto precision = runtime::parseProductPrecision(name))
-    return *precision;
-  if (name == "highest")
-    return runtime::ProductPrecision::F32;
-  if (name == "high")
+llvm::Expected<MatmulPrecision>
+ckopt::parseMatmulPrecision(llvm::StringRef name) {
+  if (auto known = parseChoice<MatmulPrecision>(name))
+    return *known;
+  return usageError("no precision of products '" + name + "'; there are " +
+                    listChoices(choiceNames(MatmulPrecision())));
+}
+
+runtime::ProductPrecision ckopt::productsNamed(MatmulPrecision name,
+                                               runtime::ProductPrecision high) {
+  using runtime::ProductPrecision;
+  switch (name) {
+  case MatmulPrecision::F32:
+  case MatmulPrecision::Highest:
+    return ProductPrecision::F32;
+  case MatmulPrecision::TF32:
+    return ProductPrecision::TF32;
+  case MatmulPrecision::BF16:
+  case MatmulPrecision::Medium:
+    return ProductPrecision::BF16;
+  case MatmulPrecision::F16:
+    return ProductPrecision::F16;
+  case MatmulPrecision::High:
     return high;
-  if (name == "medium")
-    return runtime::ProductPrecision::BF16;
-  return usageError("no precision of products '" + name +
-                    "'; there are highest, high, medium, f32, tf32, bf16, f16");
+  }
+  llvm_unreachable("all classes are listed");
 }
 
 llvm::Error ckopt::refuseNarrowProducts(const TargetRequest &request) {
-  const std::string &precision = request.kernels.matmulPrecision;
-  if (!request.flags.count("matmul-precision") || precision == "f32" ||
-      precision == "highest")
+  MatmulPrecision precision = request.kernels.matmulPrecision;
+  if (!request.flags.count("matmul-precision") ||
+      precision == MatmulPrecision::F32 ||
+      precision == MatmulPrecision::Highest)
     return llvm::Error::success();
-  return usageError(Setting("matmul-precision", precision) +
+  return usageError(Setting("matmul-precision", nameOf(precision)) +
                     " is for GPUs: give " + Setting("target", "cuda"));
 }

@@ -26,10 +26,10 @@ std::vector<TargetFlag> TargetInfo::ownFlags(TargetOptions &) const {
 }
 
 llvm::Expected<runtime::ProductPrecision>
-TargetInfo::productPrecision(llvm::StringRef name) const {
-  if (name == "f32" || name == "highest")
+TargetInfo::productPrecision(MatmulPrecision name) const {
+  if (name == MatmulPrecision::F32 || name == MatmulPrecision::Highest)
     return runtime::ProductPrecision::F32;
-  return usageError("products by " + name + ": " + traits.machines +
+  return usageError("products by " + nameOf(name) + ": " + traits.machines +
                     " have those by f32 alone");
 }
 

@@ -102,7 +102,7 @@ static std::string whatLacks(const Session &session, const StepData &options,
   using Kind = Metric::Kind;
   bool classified = classifies(options);
   // A loss of the model's own, or several.
-  bool own = options.loss.empty() && options.scores.empty();
+  bool own = options.loss == HostLoss::None && options.scores.empty();
   bool single = own && options.targetOutputs.empty();
   if (metric.kind == Kind::Loss ||
       (metric.kind == Kind::Perplexity && (classified || single)))
@@ -204,7 +204,7 @@ llvm::Expected<Evaluation> ckopt::evaluate(Session &session,
       findOutput(session, *eval, TensorRole::Output, dataOptions.scores);
   int32_t loss = findOutput(session, *eval, TensorRole::Loss);
   // What the step's own loss is cannot leave padded samples out.
-  bool byHost = !dataOptions.loss.empty();
+  bool byHost = dataOptions.loss != HostLoss::None;
   if (byHost ? scores < 0 || *targetField == feeder->numFields() : loss < 0)
     return result;
   bool hostReads = byHost || dataOptions.classify ||

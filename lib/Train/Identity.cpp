@@ -31,7 +31,7 @@ static void describeLoss(const autodiff::LossSettings &set,
       llvm::raw_string_ostream(result[key]) << llvm::format("%.17g ", value);
   };
   if (set.reduction != usual.reduction)
-    result["reduction"] = set.reduction;
+    result["reduction"] = nameOf(set.reduction).str();
   if (set.classAxis)
     result["class-axis"] = std::to_string(*set.classAxis);
   note("label-smoothing", set.labelSmoothing, usual.labelSmoothing);
@@ -92,7 +92,7 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     dims += name + "=" + std::to_string(size) + " ";
   result["loss"] = autodiff::formatLoss(step.loss);
   result["dims"] = dims;
-  result["layout"] = step.layout;
+  result["layout"] = nameOf(step.layout).str();
   result["cpu"] =
       compile.target.cpu + " -O" + std::to_string(compile.target.optLevel);
   result["ignore-index"] = std::to_string(step.lossSettings.ignoreIndex);
@@ -100,22 +100,22 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   result["seed"] = std::to_string(options.seed);
   result["optimizer"] = opt.kind;
   result["schedule"] = scheduleName(schedule.kind);
-  result["compute-type"] = compile.import.computeType;
+  result["compute-type"] = compile.import.f64 ? "f64" : "";
   if (runtime::ProductPrecision products = productsOf(step);
       products != runtime::ProductPrecision::F32)
     result["matmul-precision"] = runtime::productPrecisionName(products);
-  if (step.precision != "f32")
-    result["precision"] = step.precision;
-  if (step.precision == "f16" && step.lossScaling.dynamic)
+  if (step.precision != Precision::F32)
+    result["precision"] = nameOf(step.precision).str();
+  if (step.precision == Precision::F16 && step.lossScaling.dynamic)
     set("loss-scale-growth-interval", double(step.lossScaling.growthInterval));
-  else if (step.precision == "f16")
+  else if (step.precision == Precision::F16)
     set("loss-scale", step.lossScaling.initial);
   if (!step.keepF32.empty())
     result["keep-f32"] = step.keepF32;
   if (step.chunkVocab != "auto")
     result["chunk-vocab"] = step.chunkVocab;
-  if (step.attention != "auto")
-    result["attention"] = step.attention;
+  if (step.attention != Attention::Auto)
+    result["attention"] = nameOf(step.attention).str();
   if (int32_t sm = session.manifest().device.sm) {
     result["target"] = step.target;
     set("sm", sm);

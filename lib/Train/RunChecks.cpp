@@ -106,14 +106,14 @@ llvm::Error ckopt::checkFinite(double value, const llvm::Twine &what,
 }
 
 llvm::Error ckopt::checkGradients(const TensorMap &gradients,
-                                  llvm::StringRef precision,
+                                  Precision precision,
                                   const llvm::Twine &where) {
   for (const auto &[name, value] : gradients)
     if (firstNonFinite(value) >= 0)
       return makeError(
           ExitNonFinite,
           "'" + name + "' is not finite" + where +
-              (precision == "f16"
+              (precision == Precision::F16
                    ? "; a smaller " + Setting("loss-scale") + " may help"
                    : ""));
   return llvm::Error::success();

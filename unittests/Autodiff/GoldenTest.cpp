@@ -79,7 +79,7 @@ TEST_P(GoldenNetwork, GradientsMatchPyTorch) {
   std::string folder =
       CKOPT_TEST_DATA "/" + GetParam().folder + "/" + GetParam().name;
   onnx_frontend::ImportOptions options;
-  options.computeType = "f64";
+  options.f64 = true;
   options.inputs = {"x"};
   auto model = onnx_frontend::importModel(
       folder + "/" + GetParam().file + ".onnx", options, context);

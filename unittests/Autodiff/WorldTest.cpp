@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         lossCase("CrossEntropy", "cross_entropy"),
         lossCase("CrossEntropySum", "cross_entropy",
-                 [](LossOptions &o) { o.reduction = "sum"; }),
+                 [](LossOptions &o) { o.reduction = Reduction::Sum; }),
         lossCase("ClassWeights", "cross_entropy",
                  [](LossOptions &o) { o.classWeights = {1, 2, 0.5, 3}; }),
         lossCase("LabelSmoothing", "cross_entropy",
@@ -150,9 +150,10 @@ INSTANTIATE_TEST_SUITE_P(
         lossCase("SoftTargets", "cross_entropy",
                  [](LossOptions &o) { o.softTargets = true; }),
         lossCase("Nll", "nll"), lossCase("Mse", "mse"),
-        lossCase("L1Sum", "l1", [](LossOptions &o) { o.reduction = "sum"; }),
+        lossCase("L1Sum", "l1",
+                 [](LossOptions &o) { o.reduction = Reduction::Sum; }),
         lossCase("KlBatchMean", "kl",
-                 [](LossOptions &o) { o.reduction = "batchmean"; }),
+                 [](LossOptions &o) { o.reduction = Reduction::BatchMean; }),
         lossCase("Cosine", "cosine")),
     [](const testing::TestParamInfo<LossCase> &info) {
       return info.param.name;

@@ -60,7 +60,7 @@ void ckopt::test::checkGradients(Session &session, const GoldenModel &model,
                                  double tolerance) {
   StepData data;
   data.path = goldenPath(model.name, "data.npz");
-  data.loss = model.loss;
+  data.loss = parseChoice<HostLoss>(model.loss).value_or(HostLoss::None);
   auto source = get(openSource(session, data, DatasetSource::Order::AsStored));
   check(source->seek(/*seed=*/0, {}));
   EXPECT_EQ(get(feed(session, *source, data)), *source->numSamples());

@@ -22,7 +22,7 @@ CompileOptions stepOptions(const GoldenModel &model,
   CompileOptions options =
       trainingOptions(goldenPath(model.name, "model.onnx"), model.loss);
   options.step.remat.search.effort = 0; // any plan will do
-  options.step.precision = precision;
+  options.step.precision = *parseChoice<Precision>(precision);
   return options;
 }
 

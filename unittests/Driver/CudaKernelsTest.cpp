@@ -156,7 +156,7 @@ TEST_P(CudaKernels, GiveWhatTheCpuGives) {
   options.step.target = "cuda";
   options.step.optimizer = param.optimizer;
   options.step.remat.search.effort = 0; // any plan will do
-  options.step.precision = param.storage;
+  options.step.precision = *parseChoice<Precision>(param.storage);
   options.step.chunkVocab = param.chunks;
   Compilation compilation(std::move(options));
   check(compilation.import());

@@ -87,7 +87,7 @@ TEST(CudaPtxStored, GivesTheBitsOfTheBlockForm) {
     SCOPED_TRACE(model.name);
     CompileOptions options =
         stepOptions(goldenPath(model.name, "model.onnx"), model.loss);
-    options.step.precision = "bf16";
+    options.step.precision = Precision::BF16;
     Outcome device = trainBoth(options, /*steps=*/2);
     expectLossesOfCpu(options, device, /*steps=*/2, 1e-2);
   }

@@ -43,7 +43,7 @@ CompileOptions optionsOf(const Case &param, const MemoryBudget &budget = {}) {
   options.step.remat.search.effort = 0; // any plan will do
   options.step.optimizer.kind = param.optimizer;
   options.step.optimizer.ema = param.ema;
-  options.step.precision = param.precision;
+  options.step.precision = *parseChoice<Precision>(param.precision);
   return options;
 }
 
@@ -59,7 +59,7 @@ TEST_P(CudaGradients, MatchPyTorch) {
   if (!isRepresentative(model.name) || precision != "f32")
     CKOPT_SKIP_UNLESS_LONG();
   CompileOptions options = optionsOf(golden(model));
-  options.step.precision = precision;
+  options.step.precision = *parseChoice<Precision>(precision);
   options.step.optimizer.kind.clear();
   options.step.evaluation = false;
   CudaStep step = get(compileForCuda(std::move(options)));

@@ -36,9 +36,10 @@ TEST_P(GoldenGradients, MatchPyTorch) {
   options.step.optimizer.kind.clear();
   options.step.evaluation = false;
   bool f64 = param.precision == "f64";
-  options.import.computeType = f64 ? "f64" : "";
+  options.import.f64 = f64;
   options.keepDenormals = f64;
-  options.step.precision = f64 ? "f32" : param.precision;
+  options.step.precision =
+      parseChoice<Precision>(param.precision).value_or(Precision::F32);
   Loaded loaded = get(load(options));
   ASSERT_TRUE(loaded.session);
   Session &session = *loaded.session;

@@ -44,11 +44,11 @@ Outcome run(const Case &param, const MemoryBudget &budget, int64_t steps = 5) {
   if (param.batch)
     options.import.batch = param.batch;
   options.step.optimizer = param.optimizer;
-  options.step.precision = param.precision;
+  options.step.precision = *parseChoice<Precision>(param.precision);
   options.step.chunkVocab = param.chunkVocab;
-  options.step.matmulPrecision = param.products;
+  options.step.matmulPrecision = *parseChoice<MatmulPrecision>(param.products);
   options.step.lossScaling.initial = param.scale;
-  options.step.attention = param.attention;
+  options.step.attention = *parseChoice<Attention>(param.attention);
   for (const std::string &group : param.groups)
     options.groups.push_back(
         get(parseParameterGroup(group, *findOptimizer(param.optimizer.kind))));

@@ -25,7 +25,7 @@ public:
     CompileOptions options =
         trainingOptions(goldenPath(goldenModels().front().name, "model.onnx"),
                         goldenModels().front().loss);
-    options.step.precision = "f16";
+    options.step.precision = Precision::F16;
     options.step.lossScaling = {dynamic, scale, growth};
     options.step.optimizer = optimizer;
     options.step.evaluation = false;
@@ -183,7 +183,7 @@ TEST(LossScale, GradientsAreUnscaled) {
     CompileOptions options =
         trainingOptions(goldenPath(goldenModels().front().name, "model.onnx"),
                         goldenModels().front().loss);
-    options.step.precision = "f16";
+    options.step.precision = Precision::F16;
     options.step.keepF32 = ".*";
     options.step.lossScaling.initial = i ? 0x1p20 : 1;
     options.step.optimizer.kind.clear();

@@ -43,7 +43,7 @@ public:
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     onnx_frontend::ImportOptions options;
-    options.computeType = "f64";
+    options.f64 = true;
     auto imported = onnx_frontend::importModel(path, options, context);
     if (!imported) {
       error = llvm::toString(imported.takeError());
@@ -166,12 +166,13 @@ Compiled compileAndRun(const std::string &path, const Numbers &numbers,
   Compiled result;
   const std::string &type = numbers.type;
   CompileOptions options = trainingOptions(path, "", budget);
-  options.step.precision = numbers.precision;
-  options.step.matmulPrecision = numbers.products;
+  options.step.precision = *parseChoice<Precision>(numbers.precision);
+  options.step.matmulPrecision =
+      *parseChoice<MatmulPrecision>(numbers.products);
   options.step.optimizer.kind.clear();
   options.step.evaluation = false;
   options.step.threads = 1;
-  options.import.computeType = type;
+  options.import.f64 = type == "f64";
   options.keepDenormals = !type.empty();
   options.step.remat.search.workLimit = 500000;
   auto opened = load(options);

@@ -25,7 +25,7 @@ constexpr int64_t kSamples = 150, kBatch = 64;
 
 StepData plainLoss() {
   StepData options;
-  options.loss = "cross_entropy";
+  options.loss = HostLoss::CrossEntropy;
   return options;
 }
 

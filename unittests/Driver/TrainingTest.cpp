@@ -23,7 +23,7 @@ StepData digits() {
   data.path = dataPath("digits.npz");
   data.inputs = "x=images";
   data.targets = "labels";
-  data.loss = "cross_entropy";
+  data.loss = HostLoss::CrossEntropy;
   return data;
 }
 
@@ -46,7 +46,7 @@ TrainResult trainDigits(Session &session, const TrainOptions &options) {
 
 /// A freshly initialized digits network with batch 64.
 Loaded digitsNetwork(const MemoryBudget &budget = {},
-                     const std::string &layout = "channels-last") {
+                     ActivationLayout layout = ActivationLayout::ChannelsLast) {
   CompileOptions options = trainingOptions(dataPath("models/digits_cnn.onnx"),
                                            "cross_entropy", budget);
   options.import.batch = 64;
@@ -165,7 +165,8 @@ int64_t countKernels(const Session &session, int64_t stride) {
 // it: not in first values, not in a checkpoint that a row-major step goes on
 // from.
 TEST_F(Training, OrderAtRestIsNotSeen) {
-  Loaded last = digitsNetwork(), plain = digitsNetwork({}, "none");
+  Loaded last = digitsNetwork(),
+         plain = digitsNetwork({}, ActivationLayout::None);
   ASSERT_TRUE(last.session && plain.session);
   EXPECT_GT(countKernels(*last.session, 1), 2);
   EXPECT_EQ(countKernels(*plain.session, 0), countKernels(*last.session, 1));

@@ -32,7 +32,7 @@ TEST_P(ChangedBatch, SamplesStayApart) {
   ASSERT_TRUE(bool(data));
   HostTensor x = *data->find("x");
   ImportOptions options;
-  options.computeType = "f64";
+  options.f64 = true;
   options.batch = 2 * x.dim(0);
   mlir::MLIRContext context;
   auto model = importModel(goldenModel(GetParam()), options, context);

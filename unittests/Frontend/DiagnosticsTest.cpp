@@ -176,10 +176,6 @@ TEST(Diagnostics, Inputs) {
   expectError(importError(path, options), ExitUsage,
               {"malformed regular expression"});
   options = {};
-  options.computeType = "f16";
-  expectError(importError(path, options), ExitUsage,
-              {"unknown compute type 'f16'"});
-  options = {};
   options.batch = 0;
   expectError(importError(path, options), ExitUsage, {"must be positive"});
 }

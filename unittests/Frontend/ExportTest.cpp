@@ -54,7 +54,7 @@ TEST(Export, KeepsElementTypes) {
   std::string original = goldenModel("mlp");
   mlir::MLIRContext context;
   ImportOptions options;
-  options.computeType = "f64";
+  options.f64 = true;
   auto model = importModel(original, options, context);
   ASSERT_TRUE(bool(model));
   std::string path = writeTemporary("f32.onnx", "");

@@ -28,7 +28,7 @@ class Golden : public ::testing::TestWithParam<const char *> {};
 TEST_P(Golden, ForwardMatchesReference) {
   mlir::MLIRContext context;
   ImportOptions options;
-  options.computeType = "f64";
+  options.f64 = true;
   ImportedModel model = load(goldenModel(GetParam()), context, options);
   ASSERT_TRUE(model.module);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*model.module)));

@@ -233,9 +233,9 @@ TEST(Phases, PrintedPipelinesDoTheSame) {
 TEST(Phases, PrintedPipelinesAreReadBack) {
   registerAllPasses();
   StepOptions device = unusualOptions(), forward, rounded;
-  rounded.matmulPrecision = "medium";
+  rounded.matmulPrecision = MatmulPrecision::Medium;
   device.target = "cuda";
-  device.matmulPrecision = "tf32";
+  device.matmulPrecision = MatmulPrecision::TF32;
   device.libraryWorkspace = 1 << 20;
   device.freezeNorms = device.evaluateLoss = true;
   device.remat.budget.kind = MemoryBudget::Kind::ActivationRatio;

@@ -23,7 +23,7 @@ public:
     if (request.flags.count("threads"))
       return usageError("--threads: target scalar has one");
     request.kernels.threads = 1;
-    request.kernels.layout = "none";
+    request.kernels.layout = ActivationLayout::None;
     return refuseNarrowProducts(request);
   }
 

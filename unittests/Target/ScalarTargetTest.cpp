@@ -69,7 +69,7 @@ TEST_P(ScalarGradients, ReachesGoldenGradients) {
   EXPECT_EQ(get(loaded.session->measuredPeak()),
             compilation.summary().figures.arena);
   EXPECT_EQ(compilation.manifest().threads, 1);
-  EXPECT_EQ(compilation.options().step.layout, "none");
+  EXPECT_EQ(compilation.options().step.layout, ActivationLayout::None);
   expectScalars(compilation.module());
 }
 

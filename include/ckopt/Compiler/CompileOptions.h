@@ -90,6 +90,14 @@ enum class LostParameters { Refuse, Warn, Ignore };
 /// Flags or settings by name, as they were written; of files, that they were.
 using GivenFlags = std::map<std::string, MessageText>;
 
+/// How weights start; Auto: by their role.
+enum class InitRule { Auto, Kaiming, Xavier, Normal };
+inline ChoiceNames choiceNames(InitRule) {
+  static constexpr const char *names[] = {"auto", "kaiming", "xavier",
+                                          "normal"};
+  return names;
+}
+
 struct CompileOptions {
   std::string model; ///< .onnx
   /// What reports and pictures call it; "": its path.
@@ -99,8 +107,8 @@ struct CompileOptions {
   }
   onnx_frontend::ImportOptions import;
   /// How weights without values start, where their role asks for random
-  /// numbers: "kaiming", "xavier", "normal"; "auto": by the role.
-  std::string init = "auto";
+  /// numbers.
+  InitRule init = InitRule::Auto;
   /// Parameters with settings of their own: the first group that matches.
   std::vector<ParameterGroup> groups;
   /// What a group's own is a multiple of; not a number: the optimizer's.

@@ -6,6 +6,7 @@
 #ifndef CKOPT_LOSSES_LOSSOPTIONS_H
 #define CKOPT_LOSSES_LOSSOPTIONS_H
 
+#include "ckopt/Support/Choice.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -34,9 +35,17 @@ llvm::Expected<std::vector<LossTerm>> parseLoss(llvm::StringRef text);
 /// Returns the text that parses to these terms.
 std::string formatLoss(llvm::ArrayRef<LossTerm> terms);
 
+/// How the values of all elements become one; of kl alone also the mean over
+/// samples of the sums.
+enum class Reduction { Mean, Sum, BatchMean };
+inline ChoiceNames choiceNames(Reduction) {
+  static constexpr const char *names[] = {"mean", "sum", "batchmean"};
+  return names;
+}
+
 /// Numbers and choices of attached losses; defaults as in PyTorch.
 struct LossSettings {
-  std::string reduction = "mean";   ///< "mean", "sum"; of kl also "batchmean"
+  Reduction reduction = Reduction::Mean;
   std::optional<int64_t> classAxis; ///< negative: from the end
   int64_t ignoreIndex = -100;
   double labelSmoothing = 0;

@@ -11,6 +11,7 @@
 #ifndef CKOPT_SUPPORT_FLAGTABLE_H
 #define CKOPT_SUPPORT_FLAGTABLE_H
 
+#include "ckopt/Support/Choice.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/OutputFiles.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -165,6 +166,17 @@ Flag::Store pattern(llvm::StringRef name, std::string &slot);
 Flag::Store turnOn(bool &slot);
 Flag::Store oneOf(llvm::StringRef name, std::string &slot,
                   std::vector<std::string> values);
+llvm::Error notOneOf(llvm::StringRef name, llvm::StringRef text,
+                     const std::string &values);
+template <Choice E> Flag::Store oneOf(llvm::StringRef name, E &slot) {
+  return [name = name.str(), &slot](llvm::StringRef text) -> llvm::Error {
+    std::optional<E> value = parseChoice<E>(text);
+    if (!value)
+      return notOneOf(name, text, listChoices(choiceNames(E())));
+    slot = *value;
+    return llvm::Error::success();
+  };
+}
 /// Makes a function that stores the name of a file that is written, by its
 /// suffix.
 Flag::Store bySuffix(llvm::StringRef name,

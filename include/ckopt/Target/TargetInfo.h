@@ -72,7 +72,7 @@ struct TargetRequest {
   KernelSettings &kernels;
   const CpuOptions &cpu;
   const DeviceOptions &device;
-  llvm::StringRef computeType; ///< "f64", or what the model has
+  bool f64 = false; ///< the step computes in f64
   /// Flags that a command line had, by their names; empty for programs.
   std::set<std::string> flags = {};
   bool runsHere = false; ///< by a command that runs the step
@@ -210,7 +210,7 @@ public:
   /// The class of products that KernelSettings::matmulPrecision asks for; an
   /// error where the target has none. By default there is f32 alone.
   virtual llvm::Expected<runtime::ProductPrecision>
-  productPrecision(llvm::StringRef name) const;
+  productPrecision(MatmulPrecision name) const;
 
   /// What kernels are made with; refuses what it has no code for.
   virtual llvm::Expected<CodegenOptions>

@@ -6,6 +6,7 @@
 #ifndef CKOPT_TARGET_TARGETOPTIONS_H
 #define CKOPT_TARGET_TARGETOPTIONS_H
 
+#include "ckopt/Support/Choice.h"
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
@@ -27,10 +28,43 @@ struct ContractionVariant {
   static llvm::Expected<ContractionVariant> parse(llvm::StringRef text);
 };
 
+/// What activations are stored in, and products computed from.
+enum class Precision { F32, BF16, F16 };
+inline ChoiceNames choiceNames(Precision) {
+  static constexpr const char *names[] = {"f32", "bf16", "f16"};
+  return names;
+}
+
+/// The class of products of f32: by its name, or by how exact it has to be,
+/// which is what the target has for that (TargetInfo::productPrecision).
+enum class MatmulPrecision { F32, TF32, BF16, F16, Highest, High, Medium };
+inline ChoiceNames choiceNames(MatmulPrecision) {
+  static constexpr const char *names[] = {"f32",     "tf32", "bf16",  "f16",
+                                          "highest", "high", "medium"};
+  return names;
+}
+
+/// Reads one; the error lists the names.
+llvm::Expected<MatmulPrecision> parseMatmulPrecision(llvm::StringRef name);
+
+/// Attention by blocks of rows, without the matrix of scores.
+enum class Attention { Auto, On, Off };
+inline ChoiceNames choiceNames(Attention) {
+  static constexpr const char *names[] = {"auto", "on", "off"};
+  return names;
+}
+
+/// How activations of images lie in memory; None: as the model has them.
+enum class ActivationLayout { ChannelsLast, None };
+inline ChoiceNames choiceNames(ActivationLayout) {
+  static constexpr const char *names[] = {"channels-last", "none"};
+  return names;
+}
+
 /// What decides the arithmetic and the code of kernels, as users write it.
 struct KernelSettings {
-  std::string target = "cpu";           ///< a registered target's name
-  std::string layout = "channels-last"; ///< of activations; or "none"
+  std::string target = "cpu"; ///< a registered target's name
+  ActivationLayout layout = ActivationLayout::ChannelsLast;
   int32_t threads = 1;
   unsigned vectorBits = 512;
   /// Bytes for each call of a library that kernels may be left to, where the
@@ -50,15 +84,10 @@ struct KernelSettings {
   /// Whose rates plans weigh kernels by, as the target reads it; "": the
   /// target's.
   std::string deviceRates;
-  /// The class of products of f32: highest, high or medium, what these are on
-  /// the target (TargetInfo::productPrecision), or f32, tf32, bf16, f16.
-  std::string matmulPrecision = "f32";
-  /// What activations are stored in, and products computed from: f32, bf16,
-  /// f16.
-  std::string precision = "f32";
+  MatmulPrecision matmulPrecision = MatmulPrecision::F32;
+  Precision precision = Precision::F32;
   std::string keepF32; ///< with halves: nodes whose names match stay f32
-  /// Attention by blocks of rows, without the matrix of scores: off, auto, on.
-  std::string attention = "auto";
+  Attention attention = Attention::Auto;
   /// A file that says which library runs what (LibraryTableFile.h), for a class
   /// of processors; "": the built-in table, this machine's class.
   std::string libraryTable, cpuClass;

@@ -63,10 +63,10 @@ emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
 llvm::Expected<std::unique_ptr<StepCode>>
 unpackHostCode(llvm::StringRef packed);
 
-/// A class of products from text; an error that lists the names. `high` is
-/// what the target has for that.
-llvm::Expected<runtime::ProductPrecision>
-parsePrecision(llvm::StringRef name, runtime::ProductPrecision high);
+/// The products that a name asks for where a target has all of them; `high` is
+/// what it has for that.
+runtime::ProductPrecision productsNamed(MatmulPrecision name,
+                                        runtime::ProductPrecision high);
 
 } // namespace ckopt
 

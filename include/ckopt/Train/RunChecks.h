@@ -24,8 +24,7 @@ llvm::Error checkFinite(double value, const llvm::Twine &what, int64_t step);
 
 /// Returns an error (ExitNonFinite) that names the first gradient, or the loss
 /// among them, that is not finite; `where` says what became of the numbers.
-llvm::Error checkGradients(const TensorMap &gradients,
-                           llvm::StringRef precision,
+llvm::Error checkGradients(const TensorMap &gradients, Precision precision,
                            const llvm::Twine &where = "");
 
 /// Returns the error of checkFinite for the gradients' norm, where the step

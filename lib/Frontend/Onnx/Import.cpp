@@ -615,10 +615,6 @@ std::string onnx_frontend::describeLost(const ExportDiagnosis &diagnosis,
 }
 
 llvm::Expected<ImportedModel> ModelImporter::run() {
-  if (options.computeType != "" && options.computeType != "f64" &&
-      options.computeType != "f32")
-    return usageError("unknown compute type '" + Twine(options.computeType) +
-                      "'; expected f32 or f64");
   auto read = readModel(path);
   if (!read)
     return read.takeError();
@@ -659,7 +655,7 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
     plan.trainingForm |= node.op == "Dropout" && node.opset >= 12 &&
                          node.inputs.size() > 2 && !node.inputs[2].empty();
   });
-  plan.f64 = options.computeType == "f64";
+  plan.f64 = options.f64;
 
   if (options.parts > 1 && batch)
     if (llvm::Error error = importWhole())

@@ -229,15 +229,14 @@ public:
     if (!cpuClassOf)
       return cpuClassOf.takeError();
     request.kernels.cpuClass = *cpuClassOf;
-    const std::string &name = request.kernels.matmulPrecision;
-    if (name == "tf32" || name == "f16")
+    MatmulPrecision name = request.kernels.matmulPrecision;
+    if (name == MatmulPrecision::TF32 || name == MatmulPrecision::F16)
       return refuseNarrowProducts(request);
     auto precision = productPrecision(name);
     if (!precision)
       return precision.takeError();
-    if (request.computeType == "f64" &&
-        *precision != runtime::ProductPrecision::F32)
-      return usageError(Setting("matmul-precision", name) +
+    if (request.f64 && *precision != runtime::ProductPrecision::F32)
+      return usageError(Setting("matmul-precision", nameOf(name)) +
                         " is for products of f32, and " +
                         Setting("compute-type", "f64") +
                         " has none: leave out one of the two");
@@ -247,12 +246,13 @@ public:
   /// `high` is f32: sums of products of bf16 pieces, the only class nearly as
   /// exact, made no step faster, with AMX neither, and went.
   llvm::Expected<runtime::ProductPrecision>
-  productPrecision(llvm::StringRef name) const override {
+  productPrecision(MatmulPrecision name) const override {
     using runtime::ProductPrecision;
-    auto precision = parsePrecision(name, ProductPrecision::F32);
-    if (precision && (*precision == ProductPrecision::TF32 ||
-                      *precision == ProductPrecision::F16))
-      return usageError("products by " + name + " are for target cuda alone");
+    auto precision = productsNamed(name, ProductPrecision::F32);
+    if (precision == ProductPrecision::TF32 ||
+        precision == ProductPrecision::F16)
+      return usageError("products by " + nameOf(name) +
+                        " are for target cuda alone");
     return precision;
   }
 

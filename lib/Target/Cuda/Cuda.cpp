@@ -101,17 +101,19 @@ public:
   std::vector<TargetFlag> ownFlags(TargetOptions &options) const override;
 
   llvm::Expected<runtime::ProductPrecision>
-  productPrecision(llvm::StringRef name) const override {
+  productPrecision(MatmulPrecision name) const override {
     using runtime::ProductPrecision;
-    auto precision = parsePrecision(name, ProductPrecision::TF32);
-    if (!precision || *precision == ProductPrecision::F32 || name == "tf32")
-      return precision;
-    if (name == "high" || name == "medium") // no class is coarser than it says
+    auto precision = productsNamed(name, ProductPrecision::TF32);
+    if (name == MatmulPrecision::Medium) // no class is coarser than it says
       return ProductPrecision::TF32;
+    if (precision == ProductPrecision::F32 ||
+        precision == ProductPrecision::TF32)
+      return precision;
     return usageError(
-        Setting("matmul-precision", name) +
+        Setting("matmul-precision", nameOf(name)) +
         ": products of f32 tensors are by f32 or tf32 on a GPU; " +
-        Setting("precision", name) + " stores tensors in " + name);
+        Setting("precision", nameOf(name)) + " stores tensors in " +
+        nameOf(name));
   }
 
   llvm::Expected<CodegenOptions>
@@ -370,12 +372,11 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   auto precision = productPrecision(kernels.matmulPrecision);
   if (!precision)
     return precision.takeError();
-  if (request.computeType == "f64" &&
-      *precision != runtime::ProductPrecision::F32)
-    return usageError(Setting("matmul-precision", kernels.matmulPrecision) +
-                      " is for products of f32, and " +
-                      Setting("compute-type", "f64") +
-                      " has none: leave out one of the two");
+  if (request.f64 && *precision != runtime::ProductPrecision::F32)
+    return usageError(
+        Setting("matmul-precision", nameOf(kernels.matmulPrecision)) +
+        " is for products of f32, and " + Setting("compute-type", "f64") +
+        " has none: leave out one of the two");
   kernels.libraryWorkspace =
       (*own)->libraries == CudaLibraries::None ? 0 : (*own)->workspace;
   kernels.ownBesideLibraries = (*own)->libraries == CudaLibraries::Auto;

@@ -90,6 +90,6 @@ ckopt::openFiles(const DataOptions &options) {
 }
 
 bool ckopt::classifies(const StepData &options) {
-  return options.loss == "cross_entropy" ||
-         (options.loss.empty() && options.classify);
+  return options.loss == HostLoss::CrossEntropy ||
+         (options.loss == HostLoss::None && options.classify);
 }

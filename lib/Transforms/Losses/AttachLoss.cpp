@@ -125,7 +125,7 @@ Value LossBuilder::constant(Value value) {
 }
 
 Value LossBuilder::reduce(Value each) {
-  if (options.reduction == "sum")
+  if (options.reduction == Reduction::Sum)
     return b.sumAll(each);
   Value mean = b.make<ReduceOp>(
       ReduceKindAttr::get(b.builder.getContext(), ReduceKind::Mean), each,
@@ -148,15 +148,13 @@ Value LossBuilder::acrossRanks(Value count) {
 
 static LogicalResult checkReduction(func::FuncOp function,
                                     const LossOptions &options) {
-  bool known = options.reduction == "mean" || options.reduction == "sum";
+  if (options.reduction != Reduction::BatchMean)
+    return success();
   for (const LossTerm &term : options.terms) {
     const LossKind *kind = findLossKind(term.kind);
-    bool batchMean = kind && (kind->settings & LossKind::BatchMean) &&
-                     options.reduction == "batchmean";
-    if (term.attaches() && kind && !known && !batchMean)
-      return function.emitError("unknown reduction '")
-             << options.reduction << "' of " << term.kind
-             << "; expected mean or sum (of kl also batchmean)";
+    if (term.attaches() && kind && !(kind->settings & LossKind::BatchMean))
+      return function.emitError("unknown reduction 'batchmean' of ")
+             << term.kind << "; expected mean or sum (of kl also batchmean)";
   }
   return success();
 }

@@ -92,7 +92,7 @@ static FailureOr<Labels> takeLabels(LossBuilder &l, bool ignores) {
 
 /// Returns the sum of `each`; for a mean, divided by the sum of the weights.
 static Value reduceLabels(LossBuilder &l, const Labels &labels, Value each) {
-  if (l.options.reduction == "sum")
+  if (l.options.reduction == Reduction::Sum)
     return l.b.sumAll(each);
   Value counted = labels.weight
                       ? labels.weight
@@ -122,7 +122,7 @@ static Value softCrossEntropy(LossBuilder &l) {
     each = l.b.mul(each, *weights);
   }
   Value sum = l.b.neg(l.b.sumAll(each));
-  if (l.options.reduction == "sum")
+  if (l.options.reduction == Reduction::Sum)
     return sum;
   double places = double(tensorType(l.x).getNumElements()) / classes;
   return l.b.div(sum, l.b.number(sum, places * double(l.options.ranks)));
@@ -270,7 +270,7 @@ static Value kl(LossBuilder &l) {
   Value log = l.b.make<LogOp>(l.b.select(none, l.b.number(t, 1), t));
   Value own = l.b.select(none, l.b.number(t, 0), l.b.mul(t, log));
   Value each = l.b.sub(own, l.b.mul(t, l.x));
-  if (l.options.reduction != "batchmean")
+  if (l.options.reduction != Reduction::BatchMean)
     return l.reduce(each);
   Value sum = l.b.sumAll(each);
   double samples = l.rank() ? double(l.shape()[0]) : 1;

@@ -27,7 +27,7 @@ struct AttachLoss : ckopt::impl::AttachLossPassBase<AttachLoss> {
     loss = formatLoss(options.terms);
     target = options.target;
     ignoreIndex = options.ignoreIndex;
-    reduction = options.reduction;
+    reduction = nameOf(options.reduction).str();
     labelSmoothing = options.labelSmoothing;
     auto list = [](ListOption<Real> &option,
                    const std::vector<double> &values) {
@@ -68,7 +68,11 @@ private:
     options.terms = std::move(*terms);
     options.target = target;
     options.ignoreIndex = ignoreIndex;
-    options.reduction = reduction;
+    auto kind = parseChoice<Reduction>(reduction);
+    if (!kind)
+      return usageError("unknown reduction '" + reduction + "'; expected " +
+                        listChoices(choiceNames(Reduction())));
+    options.reduction = *kind;
     options.labelSmoothing = labelSmoothing;
     options.classWeights.assign(classWeights.begin(), classWeights.end());
     options.posWeight.assign(posWeight.begin(), posWeight.end());

@@ -313,8 +313,10 @@ struct RoundProducts : ckopt::impl::RoundProductsPassBase<RoundProducts> {
     KernelSettings settings;
     settings.target = target;
     settings.threads = int32_t(threads);
-    settings.matmulPrecision = precision;
-    auto kind = (*found)->productPrecision(precision);
+    if (llvm::Error error =
+            parseMatmulPrecision(precision).moveInto(settings.matmulPrecision))
+      return fail(std::move(error));
+    auto kind = (*found)->productPrecision(settings.matmulPrecision);
     if (!kind)
       return fail(kind.takeError());
     auto codegen = (*found)->codegen(settings);

@@ -63,8 +63,7 @@ struct ImportOptions {
   /// dropouts drop, even if the file was exported for inference. False: each
   /// node keeps the file's mode.
   bool trainMode = true;
-  /// "" or "f64": every float32 becomes float64.
-  std::string computeType;
+  bool f64 = false; ///< every float32 becomes float64
 };
 
 } // namespace ckopt::onnx_frontend

@@ -6,6 +6,7 @@
 #ifndef CKOPT_TRAIN_DATA_DATAOPTIONS_H
 #define CKOPT_TRAIN_DATA_DATAOPTIONS_H
 
+#include "ckopt/Support/Choice.h"
 #include "ckopt/Support/Messages.h"
 #include "ckopt/Train/Data/Dataset.h"
 #include "ckopt/Train/Data/ImageFolder.h"
@@ -55,12 +56,18 @@ struct DataOptions {
   }
 };
 
+/// The attached losses that the host evaluates; None: the evaluation function
+/// returns the loss.
+enum class HostLoss { None, CrossEntropy, SquaredError };
+inline ChoiceNames choiceNames(HostLoss) {
+  static constexpr const char *names[] = {"", "cross_entropy", "mse"};
+  return names;
+}
+
 /// The samples of a compiled step: where they come from, and how its losses
 /// read them.
 struct StepData : DataOptions {
-  /// The attached loss where the host evaluates it: "cross_entropy" or "mse";
-  /// "": the evaluation function returns the loss.
-  std::string loss;
+  HostLoss loss = HostLoss::None;
   std::string scores;    ///< the output that it is of; "": the first
   bool classify = false; ///< its targets are labels: accuracy makes sense
   std::optional<int64_t> classAxis;
