@@ -39,6 +39,10 @@ static Result resultOf(Operation *op, Value read) {
   return Result::Same;
 }
 
+bool MemoryReads::isMemory(Value tensor) const {
+  return buffers.lookup(getViewBase(tensor)) != Buffer::None;
+}
+
 MemoryReads::Access MemoryReads::visit(Operation *op) {
   Access access;
   Buffer made = Buffer::None;

@@ -26,6 +26,8 @@ public:
   /// Returns what the op does to buffers through its tensors. Ops must be
   /// visited after the makers of their operands.
   Access visit(mlir::Operation *op);
+  /// Returns whether a tensor is such a buffer, once its maker was visited.
+  bool isMemory(mlir::Value tensor) const;
 
 private:
   /// Whether a value is such a buffer, and whether ops may write to it in

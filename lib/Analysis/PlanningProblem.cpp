@@ -22,6 +22,7 @@
 #include "ckopt/Base/MessageText.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -403,7 +404,12 @@ void ProblemBuilder::addNode(Operation *op) {
     }
     node.outputs.push_back(addValue(result, planner::ValueKind::Temp));
   }
+  auto style = dyn_cast<DestinationStyleOpInterface>(op);
   for (auto [operand, result] : getReusePairs(op, context.hooks)) {
+    // An op that reads memory must not make a destination of it.
+    if (style && style.isDpsInput(&op->getOpOperand(operand)) &&
+        memory.isMemory(op->getOperand(operand)))
+      continue;
     auto from = problem.storage.find(getViewBase(op->getOperand(operand)));
     if (from != problem.storage.end() && replaces(op->getResult(result)) < 0)
       node.reuse.emplace_back(from->second,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
 #include "mlir/IR/Matchers.h"
@@ -135,8 +136,35 @@ static bool showsWholeStorage(Value operand) {
              getStorageBytes(getViewBase(operand).getType());
 }
 
+/// Returns whether a structured op reads each point of an operand's storage
+/// only to compute the same point of its results.
+static bool readsPointByPoint(linalg::LinalgOp op, OpOperand &operand) {
+  Value base = getViewBase(operand.get());
+  return llvm::all_of(op->getOpOperands(), [&](OpOperand &other) {
+    return getViewBase(other.get()) != base ||
+           (showsWholeStorage(other.get()) &&
+            other.get().getType() == operand.get().getType() &&
+            op.getMatchingIndexingMap(&other).isIdentity());
+  });
+}
+
+/// Adds the inputs that could be destinations in place of a tensor.empty.
+static void addInputsThatServe(linalg::LinalgOp op, PlanningReusePairs &pairs) {
+  if (op.getNumParallelLoops() != op.getNumLoops())
+    return;
+  for (OpOperand &init : op.getDpsInitsMutable())
+    if (isEmptyTensor(init.get()) && !op.payloadUsesValueFromOperand(&init) &&
+        op.getMatchingIndexingMap(&init).isIdentity())
+      for (OpOperand *input : op.getDpsInputOperands())
+        if (input->get().getType() == init.get().getType() &&
+            readsPointByPoint(op, *input))
+          pairs.emplace_back(input->getOperandNumber(),
+                             op.getTiedOpResult(&init).getResultNumber());
+}
+
 /// Predicts which operands bufferization overwrites in ops of other dialects:
-/// results take the bytes of the destinations that they are tied to;
+/// results take the bytes of the destinations that they are tied to, or of an
+/// elementwise input that becomes the destination when the plan is applied;
 /// elementwise ops on tensors become ops with destinations, the first operand
 /// of the result's type being the destination.
 static SmallVector<std::pair<unsigned, unsigned>>
@@ -147,6 +175,8 @@ foreignReusePairs(Operation *op) {
       if (showsWholeStorage(init.get()))
         pairs.emplace_back(init.getOperandNumber(),
                            style.getTiedOpResult(&init).getResultNumber());
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+      addInputsThatServe(linalgOp, pairs);
     return pairs;
   }
   if (op->getNumResults() != 1 || !OpTrait::hasElementwiseMappableTraits(op))

@@ -3,9 +3,11 @@
 // RUN: ckopt-opt %s --remat=budget=min --split-input-file | FileCheck %s --check-prefix=LEAST
 // RUN: ckopt-opt %s --remat="report=-" --split-input-file -o /dev/null | FileCheck %s --check-prefix=REPORT
 
-// The body holds 64 MiB; the loop carries 4 KiB, which the argument and the result show.
+// The body holds 64 MiB; the loop carries 4 KiB, which the argument and the result show. When it
+// runs, what it carries is a part of the 64 MiB of the iteration before.
 // CHECK-LABEL: func.func @loop
-// CHECK-SAME: full_arena = 67{{[0-9]+}} : i64
+// CHECK-SAME: full_arena = 134{{[0-9]+}} : i64
+// CHECK-SAME: load = 67{{[0-9]+}} : i64
 // REPORT: "name": "loop"
 // REPORT: "not_counted": []
 func.func @loop(%x: tensor<1024xf32>) -> tensor<1024xf32> {

@@ -26,5 +26,6 @@ func.func @chain(%x: tensor<1024xf32>) -> tensor<1024xf32> {
   %4 = arith.mulf %3, %2 : tensor<1024xf32>
   %5 = arith.mulf %4, %1 : tensor<1024xf32>
   %6 = arith.mulf %5, %0 : tensor<1024xf32>
-  return %6 : tensor<1024xf32>
+  %7 = arith.mulf %6, %x : tensor<1024xf32>
+  return %7 : tensor<1024xf32>
 }

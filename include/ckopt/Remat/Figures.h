@@ -41,6 +41,7 @@ struct RematFigures {
   int64_t fullArena = 0;     ///< without recomputation and without a budget
   int64_t argumentBytes = 0; ///< there all the time
   int64_t load = 0;          ///< largest sum of live bytes
+  int64_t lowered = 0;       ///< as RematPlan::lowered
   int64_t memoryBound = 0;   ///< proven: no plan of the scope needs less
   int64_t smallestFound = 0; ///< without a plan: the smallest feasible budget
   double seconds = 0, baseSeconds = 0; ///< of the plan, without recomputation
@@ -53,8 +54,9 @@ struct RematFigures {
   /// Kinds of bytes that the function needs and that are not counted.
   int64_t uncounted = 0;
 
-  bool policy = false; ///< one held
-  int64_t regions = 0; ///< checkpointed ones
+  bool unchanged = false; ///< as RematPlan::unchanged
+  bool policy = false;    ///< one held
+  int64_t regions = 0;    ///< checkpointed ones
   /// The plan for the same budget without the policy; 0: it was not looked for,
   /// or none was found.
   int64_t autoArena = 0;

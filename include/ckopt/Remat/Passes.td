@@ -44,7 +44,9 @@ def RematPass : Pass<"remat"> {
     `tensor.empty` costs nothing and stands before each op that writes to it.
 
     Functions with ops of other dialects are first canonicalized to a fixed
-    point; their clones carry `ckopt.clone` and read one operand through
+    point, unless they then need more; they are lowered on trial, so that the
+    plan counts what runs, and stay as they are where no plan takes less (see
+    docs/remat-pass.md). Their clones carry `ckopt.clone` and read one operand through
     `ckopt.barrier`, so that CSE and canonicalization keep them apart until
     `strip-barriers`. One-shot bufferization treats a barrier as a view.
 

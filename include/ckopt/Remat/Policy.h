@@ -5,7 +5,7 @@
 // A policy says which values to keep and which ops to recompute, by rules on
 // names and kinds, by checkpointed regions, or by JAX's policies.
 // docs/checkpointing.md is the manual. Every plan obeys the policy; the budget
-// holds beside it.
+// holds beside it. A function that a policy makes larger stays as it is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_REMAT_POLICY_H

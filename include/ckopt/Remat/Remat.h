@@ -16,7 +16,11 @@
 #include "ckopt/Remat/RematOptions.h"
 #include "llvm/Support/JSON.h"
 
+#include <functional>
+
 namespace ckopt {
+
+struct RematPlan;
 
 /// The same, with what a client says of its ops.
 struct RematOptions : RematSettings {
@@ -25,6 +29,8 @@ struct RematOptions : RematSettings {
 
   /// The client's callbacks about its ops and types.
   PlanningHooks hooks;
+  /// Returns the plan that a callee has, or null; may be null.
+  std::function<const RematPlan *(mlir::FunctionOpInterface)> calleePlan;
 };
 
 /// The plan of one function, with the problem and the figures around it. All
@@ -53,6 +59,13 @@ struct RematPlan {
   bool hidesMessages = false; ///< as RematOptions::overlap
   /// Arena and load of the plan.
   int64_t arena = 0, load = 0;
+  /// Bytes of arguments and buffers when the function is lowered as
+  /// docs/remat-pass.md says; part of the arena. 0: not known.
+  int64_t lowered = 0;
+  /// The function stays as it is: it needs no more than any plan found.
+  bool unchanged = false;
+  /// The lowering was not followed: bytes and bounds hold by the plan's count.
+  bool ownCountAlone = false;
   /// The effect of the policy.
   PolicyOutcome policy;
 

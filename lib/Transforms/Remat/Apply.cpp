@@ -9,8 +9,10 @@
 // `clone`. Clones of other ops read one operand through a barrier: no pattern
 // looks through it, so that neither CSE nor canonicalization can merge the
 // clone with its original. Destinations without contents (tensor.empty) are
-// made just before each op that writes to them, so that a later allocation pass
-// does not allocate them earlier than planned. Guarantee: every op reads the
+// made just before each op that writes to them, also inside of bodies, so that
+// a later allocation pass does not allocate them earlier than planned; where a
+// result takes an elementwise input's bytes over, the input becomes the
+// destination. Guarantee: every op reads the
 // same bits as before, since clones are the same op on the same values.
 // Complexity: O(steps and their operands).
 //
@@ -18,10 +20,15 @@
 #include "Planning.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Planner/Simulator.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Remat/Remat.h"
 #include "ckopt/Support/Debug.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -45,6 +52,7 @@ private:
     return found == originals.end() ? value : found->second;
   }
   void setOperands(Operation *op);
+  void takeOver(Operation *op, size_t step);
   Operation *addClone(Operation *op);
   void setOffsets(KernelCallOp call, size_t step);
   void moveFreeOpsUp();
@@ -58,6 +66,9 @@ private:
   DenseMap<Value, Value> originals; ///< copy -> original
   /// For each view, the copy of its operand that it was last made for.
   DenseMap<Value, Value> viewedCopy;
+  /// By step: the storages of a result and of the operand whose bytes it takes.
+  std::vector<SmallVector<std::pair<planner::ValueId, planner::ValueId>, 1>>
+      taken;
   int64_t clones = 0;
 };
 
@@ -84,19 +95,58 @@ Value PlanApplier::latest(Value value) {
   return copy ? copy : value;
 }
 
-/// Points the operands (and those of nested ops) at the latest copies.
+/// Returns the block in which the destination of a nested op is made: that of
+/// the op in the body of a loop or branch, where the buffer lives no longer
+/// than an iteration, else none.
+static Block *destinationBlock(OpOperand &operand, Operation *outer) {
+  Operation *op = operand.getOwner();
+  auto style = dyn_cast<DestinationStyleOpInterface>(op);
+  return op != outer && style && style.isDpsInit(&operand) &&
+                 isa<RegionBranchOpInterface, LoopLikeOpInterface>(
+                     op->getParentOp())
+             ? op->getBlock()
+             : nullptr;
+}
+
+/// Points the operands (and those of nested ops) at the latest copies. Ops of a
+/// body that shared a destination share one in the body.
 void PlanApplier::setOperands(Operation *op) {
+  DenseMap<std::pair<Block *, Value>, Value> destinations;
   op->walk([&](Operation *inner) {
     for (OpOperand &operand : inner->getOpOperands()) {
       if (operand.get().getParentBlock() != block)
         continue;
-      if (isEmptyTensor(operand.get()))
-        operand.set(
-            builder.clone(*operand.get().getDefiningOp())->getResult(0));
-      else
+      if (!isEmptyTensor(operand.get())) {
         operand.set(latest(operand.get()));
+        continue;
+      }
+      Operation *maker = operand.get().getDefiningOp();
+      Block *body = destinationBlock(operand, op);
+      Value &made = destinations[{body, operand.get()}];
+      if (body && !made)
+        made = OpBuilder(inner).clone(*maker)->getResult(0);
+      else if (!made || inner == op)
+        made = builder.clone(*maker)->getResult(0);
+      operand.set(made);
     }
   });
+}
+
+/// Makes operands destinations whose bytes the plan gives to results.
+void PlanApplier::takeOver(Operation *op, size_t step) {
+  auto style = dyn_cast<linalg::LinalgOp>(op);
+  if (!style || isa<PlanningOpInterface>(op) || taken[step].empty())
+    return;
+  Operation *source = problem.ops[found.steps[step]];
+  for (auto [operand, result] : getReusePairs(op)) {
+    Value input = op->getOperand(operand);
+    OpOperand *init = style.getTiedOpOperand(op->getResult(result));
+    std::pair<planner::ValueId, planner::ValueId> pair(
+        problem.storage.lookup(source->getResult(result)),
+        problem.storage.lookup(getViewBase(original(input))));
+    if (isEmptyTensor(init->get()) && llvm::is_contained(taken[step], pair))
+      init->set(input);
+  }
 }
 
 /// Chooses the operand that a clone reads through a barrier: a computed tensor
@@ -182,6 +232,13 @@ void PlanApplier::run() {
   bool allCalls = llvm::all_of(
       problem.ops, [](Operation *op) { return isa<KernelCallOp>(op); });
   bool packed = allCalls && found.offsets.size() == found.steps.size();
+  planner::Simulation simulation =
+      planner::simulate(problem.graph, found.steps);
+  taken.resize(found.steps.size());
+  for (const planner::Copy &copy : simulation.copies)
+    if (copy.taken >= 0 && copy.made >= 0)
+      taken[size_t(copy.made)].emplace_back(
+          copy.value, simulation.copies[size_t(copy.taken)].value);
   SmallVector<bool> ran(problem.ops.size());
   SmallVector<unsigned> again(problem.ops.size());
   for (auto [step, node] : llvm::enumerate(found.steps)) {
@@ -196,6 +253,7 @@ void PlanApplier::run() {
       op->setAttr(attrs::kNode, builder.getI64IntegerAttr(node));
       op = addClone(op);
     }
+    takeOver(op, step);
     if (packed)
       setOffsets(cast<KernelCallOp>(op), step);
   }
@@ -220,8 +278,10 @@ void ckopt::applyRemat(FunctionOpInterface function, const RematPlan &plan) {
   // The pass declares the dialect of barriers; a program may not know it.
   function->getContext()->getOrLoadDialect<CkoptDialect>();
   debug::count(debug::Counter::PlannedFunctions);
-  debug::count(debug::Counter::RecomputedOps, plan.recomputedSteps());
-  applySteps(function, plan.problem, plan.result.plan);
+  if (!plan.unchanged) {
+    debug::count(debug::Counter::RecomputedOps, plan.recomputedSteps());
+    applySteps(function, plan.problem, plan.result.plan);
+  }
   function->setAttr(kPlanAttr,
                     toAttribute(getFigures(plan), function.getContext()));
 }

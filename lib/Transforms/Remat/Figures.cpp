@@ -36,6 +36,7 @@ static void forEachField(Figures &f, Visit &&visit) {
   visit("full_arena", f.fullArena);
   visit("argument_bytes", f.argumentBytes);
   visit("load", f.load);
+  visit("lowered", f.lowered);
   visit("memory_bound", f.memoryBound);
   visit("smallest_found", f.smallestFound);
   visit("seconds", f.seconds);
@@ -47,6 +48,7 @@ static void forEachField(Figures &f, Visit &&visit) {
   visit("steps", f.steps);
   visit("recomputed", f.recomputed);
   visit("uncounted", f.uncounted);
+  visit("unchanged", f.unchanged);
   visit("policy", f.policy);
   visit("regions", f.regions);
   visit("auto_arena", f.autoArena);
@@ -198,9 +200,10 @@ RematFigures ckopt::getFigures(const RematPlan &plan) {
   figures.lowerBound = found.lowerBound;
   figures.uncounted = int64_t(plan.problem.uncounted.size());
   const PolicyOutcome &policy = plan.policy;
-  figures.policy = policy.given;
-  figures.regions = int64_t(policy.regions.size());
-  if (policy.compared && policy.autoFits) {
+  figures.policy = policy.given && !plan.unchanged;
+  if (figures.policy)
+    figures.regions = int64_t(policy.regions.size());
+  if (figures.policy && policy.compared && policy.autoFits) {
     figures.autoArena = policy.autoArena;
     figures.autoSeconds = policy.autoCost;
     figures.autoSecondsInArena = policy.sameBytesCost;
@@ -213,6 +216,8 @@ RematFigures ckopt::getFigures(const RematPlan &plan) {
       found.provenMinimum + plan.fixedBytes - plan.problem.argumentBytes;
   figures.arena = plan.arena;
   figures.load = plan.load;
+  figures.lowered = plan.lowered;
+  figures.unchanged = plan.unchanged;
   figures.seconds = found.cost;
   figures.steps = int64_t(found.steps.size());
   figures.recomputed = plan.recomputedSteps();
@@ -270,6 +275,8 @@ void ckopt::writeFigures(llvm::json::OStream &json, const RematFigures &f) {
   }
   json.attribute("planned_peak_bytes", f.arena);
   json.attribute("load_bytes", f.load);
+  if (f.lowered > 0)
+    json.attribute("lowered_bytes", f.lowered);
   json.attribute("steps", f.steps);
   json.attribute("recomputed_steps", f.recomputed);
   json.attribute("seconds", jsonNumber(f.seconds));

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Passes.h"
+#include "Lowering.h"
 #include "PlanSink.h"
-#include "Planning.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
@@ -54,7 +54,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
 
   void getDependentDialects(DialectRegistry &registry) const override {
     RematPassBase::getDependentDialects(registry);
-    registerBarrierBufferization(registry);
+    registerLowering(registry);
     // Needed for upper bounds of dynamic shapes inside of loops.
     affine::registerValueBoundsOpInterfaceExternalModels(registry);
     arith::registerValueBoundsOpInterfaceExternalModels(registry);
@@ -117,8 +117,10 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   }
 
   /// Canonicalizes a function with ops of other dialects, so that a later
-  /// canonicalization does not undo the plan.
-  LogicalResult canonicalize(FunctionOpInterface function) {
+  /// canonicalization does not undo the plan; not if that takes bytes: values
+  /// that CSE merges live longer.
+  LogicalResult canonicalize(FunctionOpInterface function,
+                             const RematOptions &options) {
     bool foreign =
         llvm::any_of(function.front().without_terminator(), [](Operation &op) {
           return !isa<KernelCallOp, ReshapeOp, PinOp>(op);
@@ -131,7 +133,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     pipeline.addPass(createCanonicalizerPass());
     pipeline.addPass(createCSEPass());
     pipeline.addPass(createCanonicalizerPass());
-    return runPipeline(pipeline, function);
+    return changeUnlessWorse(function, options,
+                             [&] { return runPipeline(pipeline, function); });
   }
 
   /// Returns whether the option `functions` names the function, or is empty.
@@ -256,7 +259,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     options.mayReadCallees = !isa<FunctionOpInterface>(getOperation());
     SmallVector<FunctionOpInterface> wanted = findFunctions(options);
     for (FunctionOpInterface function : wanted)
-      if (failed(canonicalize(function)))
+      if (failed(canonicalize(function, options)))
         return signalPassFailure();
     RematResult found;
     if (failed(runRemat(wanted, options, found)))

@@ -92,8 +92,7 @@ void ckopt::boundArena(RematPlan &plan) {
     found.status = planner::Status::Unknown;
 }
 
-/// Plans a function in the way that the options and its attributes ask for.
-static FailureOr<RematPlan> planAsAsked(FunctionOpInterface function,
+FailureOr<RematPlan> ckopt::planAsAsked(FunctionOpInterface function,
                                         const RematOptions &options,
                                         CostModel &costs) {
   if (options.plan && isPlanFor(function, *options.plan))
@@ -112,15 +111,6 @@ static FailureOr<RematPlan> planAsAsked(FunctionOpInterface function,
   if (failed(planWithin(function, options.budget, request, plan)))
     return failure();
   warnIfCut(function, plan);
-  return plan;
-}
-
-FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
-                                      const RematOptions &options,
-                                      CostModel &costs) {
-  FailureOr<RematPlan> plan = planAsAsked(function, options, costs);
-  if (succeeded(plan) && !plan->problem.uncounted.empty())
-    plan->result.plan.scope.add(planner::Restriction::CountedBytes);
   return plan;
 }
 
@@ -324,7 +314,10 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
                                 "a long one)"
                               : "");
   os << "; no plan" << words << " needs less than "
-     << formatBytesExact(result.plan.provenMinimum + reserved) << " (proven)";
+     << formatBytesExact(result.plan.provenMinimum + reserved)
+     << (plan.ownCountAlone ? " (proven for what the plan counts; what the "
+                              "lowering makes of it was not followed)"
+                            : " (proven)");
   os << "; arguments alone take " << formatBytesExact(plan.fixedBytes);
   if (plan.policy.compared && plan.policy.autoFits)
     os << "; it is the policy that does not fit: without it a plan of "
@@ -374,7 +367,7 @@ void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
     planner::writeReport(json, plan.problem.graph, plan.result,
                          planReport(plan), options);
   });
-  if (plan.policy.given)
+  if (plan.policy.given && !plan.unchanged)
     json.attributeObject("policy", [&] {
       writePolicyFigures(json, plan.policy, plan.seconds(), plan.arena);
     });

@@ -82,6 +82,12 @@ mlir::LogicalResult planWithin(mlir::FunctionOpInterface function,
                                const MemoryBudget &budget,
                                planner::Options request, RematPlan &plan);
 
+/// Plans a function in the way that the options and its attributes ask for, by
+/// the plan's own count.
+mlir::FailureOr<RematPlan> planAsAsked(mlir::FunctionOpInterface function,
+                                       const RematOptions &options,
+                                       CostModel &costs);
+
 /// Returns the plan of `options.hint` if it is for this function, else null.
 /// Fails with an error if the function has changed since.
 mlir::FailureOr<const planner::Plan *>

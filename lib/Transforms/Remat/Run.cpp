@@ -15,7 +15,7 @@
 // function up to twice, and once more without a budget for ratios.
 //
 //===----------------------------------------------------------------------===//
-#include "Planning.h"
+#include "Lowering.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
@@ -54,6 +54,7 @@ private:
   RematOptions options;
   CostModel costs;
   std::vector<RematPlan> &plans;
+  DenseMap<Operation *, size_t> index;       ///< of functions
   std::vector<SmallVector<size_t, 2>> calls; ///< by function: its callees
   std::vector<char> isCalled;
   std::vector<char> isLeast; ///< set if planned for its minimum
@@ -73,7 +74,6 @@ static MemoryBudget ofBytes(int64_t bytes) {
 
 /// Finds the calls between the functions.
 void SharedBudget::findCalls() {
-  DenseMap<Operation *, size_t> index;
   for (auto [i, function] : llvm::enumerate(functions))
     index[function] = i;
   calls.resize(functions.size());
@@ -139,6 +139,12 @@ LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
     auto found = callBytes.find(callee);
     return found == callBytes.end() ? std::nullopt
                                     : std::optional(found->second);
+  };
+  request.calleePlan = [&](FunctionOpInterface callee) -> const RematPlan * {
+    auto found = index.find(callee);
+    return found == index.end() || !plans[found->second].wasPlanned()
+               ? nullptr
+               : &plans[found->second];
   };
   if (ignorePolicy) {
     request.plan.reset();
@@ -383,6 +389,19 @@ LogicalResult ckopt::runRemat(ArrayRef<FunctionOpInterface> functions,
   checkProfile(functions, options, plans);
   for (auto [function, plan] : llvm::zip(functions, plans)) {
     emitOnceRemark(function, plan, options.remarks);
+    FunctionOpInterface own = function;
+    if (plan.ownCountAlone && isLarge(own))
+      emitRemark(own.getLoc())
+          << "@" << own.getName()
+          << " is too large to be lowered on trial: bytes are those that the "
+             "plan counts, and what runs may take more";
+    if (plan.unchanged)
+      emitRemark(own.getLoc())
+          << "@" << own.getName() << " stays as it is"
+          << (plan.policy.given ? ", whatever its policy asks for" : "")
+          << ": it takes " << formatBytesExact(plan.arena)
+          << (plan.lowered > 0 ? " once bufferized" : "")
+          << ", and no plan that was found takes less without more work";
     emitPlanRemarks(function, plan, options.remarks);
     applyRemat(function, plan);
   }
