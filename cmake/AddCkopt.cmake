@@ -31,14 +31,14 @@ function(add_ckopt_mlir_library name)
 endfunction()
 
 # ckopt_use_pch(NAME [header]): compiles the target with the precompiled
-# cmake/pch/HEADER.h (without one: Standard), which CMake makes once for all.
+# cmake/pch/HEADER.h (without one: Standard; None), which CMake makes once for all.
 function(ckopt_use_pch name)
-  if(NOT CKOPT_PCH)
-    return()
-  endif()
   set(header Standard)
   if(ARGC GREATER 1)
     set(header ${ARGV1})
+  endif()
+  if(NOT CKOPT_PCH OR header STREQUAL None)
+    return()
   endif()
   # A precompiled header fits code of one kind only: executables, too, are
   # compiled as -fPIC.
@@ -51,6 +51,9 @@ function(ckopt_use_pch name)
     set_target_properties(${pch} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${pch} PRIVATE -fPIC)
     target_precompile_headers(${pch} PRIVATE ${CKOPT_SOURCE_DIR}/cmake/pch/${header}.h)
+    if(header MATCHES Test)
+      target_link_libraries(${pch} PRIVATE GTest::gtest) # for its definitions
+    endif()
     if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
       # Lets ccache keep objects that were built with the header.
       target_compile_options(${pch} PUBLIC -fpch-instantiate-templates)

@@ -5,6 +5,7 @@
 # data beside the source), %python. Tools are on the PATH.
 # Feature `shared-data`: that folder is there. `no-cudnn`: the loader finds no
 # cuDNN. `cpu-bf16`: the CPU multiplies bf16. `long-tests`: scripts/test --long.
+# `landing`: what ctest's lit.landing runs, whose label .ci/run asks for.
 # CKOPT_VERIFY_ROUNDTRIP=1 in the environment makes every ckopt-opt of every
 # test also check that its IR survives printing and parsing.
 
@@ -53,6 +54,9 @@ if os.path.isdir(onnx_testdata):
     config.available_features.add("onnx-testdata")
 config.substitutions.append(("%onnx_testdata", onnx_testdata))
 
+if os.environ.get("CKOPT_LIT_LANDING"):
+    config.available_features.add("landing")
+    config.limit_to_features = {"landing"}
 if os.environ.get("CKOPT_LONG_TESTS"):
     config.available_features.add("long-tests")
 else:

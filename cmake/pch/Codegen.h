@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What files that make code of kernels include beside the core of MLIR: dialects
-// of loops, vectors and LLVM.
+// What files that make code of kernels include beside the core of MLIR:
+// dialects of loops, vectors and LLVM.
 #include "Mlir.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

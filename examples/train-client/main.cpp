@@ -12,7 +12,7 @@
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "ckopt/Train/Data/Permutation.h"
-#include "ckopt/Train/Step.h"
+#include "ckopt/ckopt.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstring>
@@ -76,7 +76,7 @@ static ckopt::CompileOptions compileOptions(llvm::StringRef model) {
   options.step.threads = 2;
   options.messages = [](const ckopt::Message &message) {
     if (message.severity != ckopt::Message::Severity::Remark)
-      llvm::errs() << "train-client: " << message.str() << "\n";
+      llvm::errs() << "train-client: " << message.str().inShell() << "\n";
   };
   return options;
 }

@@ -28,9 +28,9 @@ using namespace ckopt;
 
 namespace {
 
-/// Reads the options of a pass; fails with a diagnostic.
+/// Reads the options of a pass, completing `settings`; fails with a diagnostic.
 FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
-                                         KernelSettings settings,
+                                         KernelSettings &settings,
                                          StringRef matmulPrecision) {
   auto fail = [&](llvm::Error error) {
     return module.emitError() << takeErrorText(std::move(error)).message;

@@ -36,7 +36,7 @@ CompileOptions ckopt::compileOptions(const DriverOptions &options) {
 }
 
 llvm::Error ckopt::readPlanning(DriverOptions &options) {
-  RematOptions &remat = options.compile.step.remat;
+  RematSettings &remat = options.compile.step.remat;
   auto costs = parseCostModel(options.costModel);
   if (!costs)
     return costs.takeError();

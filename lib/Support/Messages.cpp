@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Messages.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace ckopt;

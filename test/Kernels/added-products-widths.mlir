@@ -1,3 +1,4 @@
+// REQUIRES: landing
 // Products of stored halves, whose sum is of f32 or of halves, and of f64, that are added
 // to a tensor, as added-products.mlir has them of f32.
 // RUN: ckopt-opt %s --test-kernels-against-reference -o /dev/null | FileCheck %s

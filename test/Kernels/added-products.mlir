@@ -1,3 +1,4 @@
+// REQUIRES: landing
 // Products that are added to a tensor, by code of our own for GPUs, with the sum in the
 // addend's bytes and elsewhere: each element is read before it is written, by the thread
 // that writes it, and where k is cut into parts these are summed first. Tiles that are not

@@ -1,3 +1,4 @@
+// REQUIRES: landing
 // Attention and its gradient on tensor cores, which round scores, probabilities and
 // their gradients, too: within what that takes of products of a few hundred terms.
 // RUN: ckopt-opt %s --test-kernels-against-reference=precision=tf32 -o /dev/null | FileCheck %s

@@ -1,3 +1,4 @@
+// REQUIRES: landing
 // Products and convolutions of halves in memory, in tiles of up to 256 rows or columns, as
 // large-tiles.mlir has them of f32: copied to shared memory by three or four buffers, or through
 // registers in one buffer.

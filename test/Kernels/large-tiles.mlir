@@ -1,3 +1,4 @@
+// REQUIRES: landing
 // Products and convolutions of f32 by TF32, in tiles of up to 256 rows or columns
 // that tests are else too small for: edges of tiles and slices, odd rows, either operand
 // along k and across it, windows that leave the image. Shared memory is more than code may declare.

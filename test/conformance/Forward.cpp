@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Error.h"
 
 #include "llvm/Support/Format.h"
@@ -40,7 +41,7 @@ static CompileOptions optionsFor(const Case &test, const Signature &signature,
   options.import.trainMode = false;
   // CastLike, written out, has no use for the tensor that gives the type.
   options.import.allowUnread = true;
-  options.import.computeType = f64 ? "f64" : "";
+  options.import.f64 = f64;
   options.keepDenormals = true;
   options.remarks = false;
   options.lost = LostParameters::Ignore;

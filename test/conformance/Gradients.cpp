@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Support/Error.h"

@@ -31,6 +31,10 @@ def files_alone(build):
         words = shlex.split(entry["command"])
         while not re.search(r"(clang|g)\+\+[^/]*$|/(cc|c\+\+)$", words[0]):
             words.pop(0)  # ccache and its environment
+        # Of what plain files include nothing may come from elsewhere.
+        words = shlex.split(re.sub(
+            r"-Xclang -include(-pch)? -Xclang \S*ckopt-pch-(Standard|PlainTest)\S*", "",
+            shlex.join(words)))
         command = []
         skip = False
         for word in words:

@@ -11,6 +11,7 @@ Checked, on every header and source of a layer:
     no protobuf or ONNX schema outside of Frontend: neither directly nor through
     headers of ckopt that it includes;
   - private headers of other layers ("../Runtime/...") by the same rows;
+  - no MLIR behind ckopt/ckopt.h, the header of programs;
   - nothing but the C++ standard library and POSIX in Base;
   - every layer that lib/CMakeLists.txt names has a row, in the same order, and
     a folder with sources;
@@ -289,8 +290,20 @@ def check_table(root):
     return errors
 
 
+def check_program_header(root):
+    """Programs that compile and train include no header of MLIR."""
+    path = os.path.join(root, "include", "ckopt", "ckopt.h")
+    if not os.path.isfile(path):
+        return ["include/ckopt/ckopt.h: the header of programs is not there"]
+    return [
+        f"include/ckopt/ckopt.h reaches {' -> '.join(chain)}"
+        for include, chain in reached(root, path, set())
+        if include.startswith(("mlir/", "mlir-c/"))
+    ]
+
+
 def check(root):
-    errors = check_table(root) + check_rooms(root)
+    errors = check_table(root) + check_rooms(root) + check_program_header(root)
     files = 0
     for layer in LAYERS:
         for path in files_of(root, layer):
@@ -311,6 +324,7 @@ def self_test():
     clean = {
         **{f"lib/{folder_of(layer)}/empty.cpp": "" for layer in LAYERS},
         "lib/CMakeLists.txt": cmake,
+        "include/ckopt/ckopt.h": '#include "ckopt/Support/A.h"\n',
         "include/ckopt/Base/B.h": "#include <vector>\n",
         "include/ckopt/Support/A.h": '#include "ckopt/Base/B.h"\n' '#include "llvm/ADT/ArrayRef.h"\n',
         "lib/Planner/Model/P.cpp": '#include "ckopt/Support/A.h"\n',
@@ -318,6 +332,10 @@ def self_test():
         "lib/Transforms/Remat/R.cpp": '#include "ckopt/Planner/P.h"\n#include "mlir/IR/Builders.h"\n',
     }
     bad = {
+        "MLIR in the header of programs": {
+            "include/ckopt/ckopt.h": '#include "ckopt/Remat/H.h"\n',
+            "include/ckopt/Remat/H.h": '#include "mlir/IR/Builders.h"\n',
+        },
         "higher layer": {"lib/Dialect/D.cpp": '#include "ckopt/Autodiff/Passes.h"\n'},
         "higher folder": {"lib/Planner/Model/Q.cpp": '#include "Construct/Construct.h"\n'},
         "higher public header": {"lib/Planner/Exact/Q.cpp": '#include "ckopt/Planner/Solve.h"\n'},

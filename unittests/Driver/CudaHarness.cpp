@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaHarness.h"
-#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/Targets.h"
 #include "llvm/ADT/SmallString.h"

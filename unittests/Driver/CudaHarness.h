@@ -11,7 +11,6 @@
 #define CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
 
 #include "Harness.h"
-#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Target/Cuda/CudaCode.h"
 
 #include <map>

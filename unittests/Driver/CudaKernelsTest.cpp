@@ -25,7 +25,6 @@
 #include "CudaKernels.h"
 #include "Harness.h"
 #include "KernelJit.h"
-#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Compiler/Phases.h"
 
 using namespace ckopt;

@@ -10,7 +10,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Checks.h"
-#include "ckopt/Compiler/Compile.h"
 
 using namespace ckopt;
 using namespace ckopt::test;

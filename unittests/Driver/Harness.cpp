@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
-#include "ckopt/Compiler/Compile.h"
 
 using namespace ckopt;
 using namespace ckopt::test;

@@ -7,6 +7,7 @@
 #define CKOPT_UNITTESTS_DRIVER_HARNESS_H
 
 #include "../LongTests.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Train/Step.h"
 
 #include "gtest/gtest.h"

@@ -8,7 +8,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Checks.h"
-#include "ckopt/Compiler/Compile.h"
 
 using namespace ckopt;
 using namespace ckopt::test;

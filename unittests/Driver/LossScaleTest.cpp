@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Checks.h"
+#include "ckopt/Autodiff/Autodiff.h"
 
 #include <cmath>
 

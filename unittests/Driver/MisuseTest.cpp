@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
-#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Train/StepRun.h"
 

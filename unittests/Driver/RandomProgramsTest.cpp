@@ -18,7 +18,6 @@
 #include "../Frontend/TestUtils.h"
 #include "Checks.h"
 #include "RandomProgram.h"
-#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Target/Targets.h"
 

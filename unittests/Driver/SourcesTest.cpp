@@ -8,7 +8,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
-#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "ckopt/Train/Data/Permutation.h"

@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
-#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Safetensors.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

@@ -15,7 +15,7 @@ using namespace ckopt::test;
 /// Returns result 0 of one node, and the import's remarks.
 static reference::Tensor draw(const std::string &node, const std::string &x,
                               const HostTensor &value, int outputType = 1,
-                              std::vector<std::string> *remarks = nullptr) {
+                              std::vector<MessageText> *remarks = nullptr) {
   mlir::MLIRContext context;
   std::string graph = node + " input { " + x + " } output { " +
                       info("y", outputType, {"n"}) + " }";
@@ -57,7 +57,7 @@ static Moments momentsOf(const reference::Tensor &t) {
 TEST(Random, NormalAndUniform) {
   std::string x = info("x", 1, {"100", "100"});
   HostTensor zeros(DType::F32, {100, 100});
-  std::vector<std::string> remarks;
+  std::vector<MessageText> remarks;
   Moments normal = momentsOf(
       draw("node { op_type: 'RandomNormalLike' name: 'r' input: 'x' output: "
            "'y' " +

@@ -63,7 +63,7 @@ TEST(Request, RefusesWhatMakesNoSense) {
 /// Each row of the table of search options that has a flag is stored by it,
 /// stands in the help and has a range.
 TEST(Request, TakesEachSearchOption) {
-  std::string help = requestHelp();
+  std::string help = requestHelp(SettingStyle::Flags);
   for (const SearchOption &row : searchOptions()) {
     if (row.flag.empty())
       continue;

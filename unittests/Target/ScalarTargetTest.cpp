@@ -10,7 +10,6 @@
 #include "ScalarTarget.h"
 #include "../Driver/Checks.h"
 #include "ckopt/CodeGen/Kernels.h"
-#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "ckopt/Target/TargetRegistry.h"

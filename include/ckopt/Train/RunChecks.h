@@ -7,6 +7,7 @@
 #define CKOPT_TRAIN_RUNCHECKS_H
 
 #include "ckopt/Support/HostTensor.h"
+#include "ckopt/Target/TargetOptions.h"
 #include "ckopt/Train/Session.h"
 #include "ckopt/Train/Training.h"
 
