@@ -270,7 +270,7 @@ readWeights(StepRun &run, const char *const *names, size_t count) {
     auto index = session.find(names[i]);
     TensorRole role = TensorRole::Input;
     if (index)
-      role = session.info_of(*index).role;
+      role = session.infoOf(*index).role;
     else
       llvm::consumeError(index.takeError());
     if (role != TensorRole::Parameter && role != TensorRole::Frozen &&

@@ -273,9 +273,10 @@ llvm::Error ckopt::checkOptions(const CompileOptions &options) {
     return error;
   if (llvm::Error error = checkPrecision(options))
     return error;
-  if (!parseChunkRows(step.chunkVocab))
-    return usageError(Setting("chunk-vocab") + ": '" + step.chunkVocab +
-                      "' is not auto, off, or a positive number");
+  if (step.chunkRows < -1)
+    return usageError(Setting("chunk-vocab") + ": " +
+                      llvm::Twine(step.chunkRows) +
+                      " is not 0 (auto), -1 (off), or a positive number");
   if (llvm::Error error = checkPolicyForm(step.remat.policy))
     return error;
   if (llvm::Error error = planner::checkSearch(step.remat.search))

@@ -13,6 +13,7 @@
 #include "ckopt/Layout/Passes.h"
 #include "ckopt/Losses/Passes.h"
 #include "ckopt/MemoryPlan/Passes.h"
+#include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Normalize/Passes.h"
 #include "ckopt/Optimizers/Passes.h"
 #include "ckopt/Precision/Passes.h"
@@ -99,10 +100,10 @@ static Phase autodiffPhase(const StepOptions &options,
             if (options.freezeNorms)
               passes.addPass(createFreezeNormsPass());
             addLossAndEval(passes, options);
-            if (options.chunkVocab != "off") {
+            if (options.chunkRows >= 0) {
               const LossChunks &rule = target.traits.lossChunks;
               ChunkVocabPassOptions chunks;
-              chunks.rows = options.chunkVocab;
+              chunks.rows = printChunkRows(options.chunkRows);
               chunks.mostBytes = rule.mostBytes;
               chunks.leastRows = rule.leastRows;
               chunks.rowStep = rule.rowStep;

@@ -99,9 +99,13 @@ void DriverFlags::addBudgetFlags() {
       "write the planning graph (ckopt-graph/1) for ckopt-plan",
       flag::outputFile("graph-out", o.graphOut));
   table.beginSection("The search for the plan");
-  // The search flags have the same names as in ckopt-plan.
-  planner::addSearchFlags(table, step.remat.search, Stepping);
   readBy("remat");
+  // The search flags have the same names as in ckopt-plan.
+  planner::addSearchFlags(
+      step.remat.search,
+      [&](const planner::SearchOption &row, Flag::Store store) {
+        add(row.flag, row.value, Stepping, row.help, std::move(store));
+      });
   add("cost-model", "MODEL", Stepping,
       "times of kernels: analytic (default) or profile=FILE, as bench " +
           Setting("profile-out") + " writes it",

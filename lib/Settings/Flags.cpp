@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Settings/Flags.h"
-#include "ckopt/Runtime/Primitive.h"
+#include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -172,7 +172,14 @@ void DriverFlags::addCompilerFlags() {
   add("chunk-vocab", "ROWS", Stepping | Grad,
       "cross entropy of a large head some rows at a time, so that its logits "
       "never exist whole: auto (default: by their size), off, or the rows",
-      flag::text("chunk-vocab", o.compile.step.chunkVocab));
+      [&step](StringRef text) -> llvm::Error {
+        auto rows = parseChunkRows(text);
+        if (!rows)
+          return usageError(Setting("chunk-vocab") + ": '" + text +
+                            "' is not auto, off, or a positive number");
+        step.chunkRows = *rows;
+        return llvm::Error::success();
+      });
   readBy("normalize");
   add("attention", "FORM", all,
       "auto (default): scores of 128 keys or more are made block by block, "

@@ -31,7 +31,7 @@ static llvm::Expected<size_t> findTargetField(const Session &session,
     auto index = session.find(name);
     if (!index)
       return index.takeError();
-    if (session.info_of(*index).role == TensorRole::Target &&
+    if (session.infoOf(*index).role == TensorRole::Target &&
         (options.targetOutputs.empty() || options.targetOutputs.count(name)))
       return field;
   }
@@ -43,7 +43,7 @@ static int32_t findOutput(const Session &session,
                           const runtime::FunctionInfo &eval, TensorRole role,
                           llvm::StringRef name = "") {
   for (int32_t index : eval.outputs) {
-    const runtime::TensorInfo &info = session.info_of(index);
+    const runtime::TensorInfo &info = session.infoOf(index);
     if (info.role == role && (name.empty() || info.name == name))
       return index;
   }
@@ -90,8 +90,8 @@ static bool isScores(const runtime::TensorInfo &info, llvm::StringRef name) {
 static bool hasTargetsLike(const Session &session, llvm::StringRef output) {
   for (int64_t index : session.tensors(TensorRole::Output))
     for (int64_t target : session.tensors(TensorRole::Target))
-      if (isScores(session.info_of(index), output) &&
-          session.info_of(index).shape == session.info_of(target).shape)
+      if (isScores(session.infoOf(index), output) &&
+          session.infoOf(index).shape == session.infoOf(target).shape)
         return true;
   return false;
 }
@@ -114,7 +114,7 @@ static std::string whatLacks(const Session &session, const StepData &options,
   if (!classified || own)
     return "one output whose targets are labels";
   for (int64_t index : session.tensors(TensorRole::Output)) {
-    const runtime::TensorInfo &info = session.info_of(index);
+    const runtime::TensorInfo &info = session.infoOf(index);
     if (!isScores(info, options.scores) || info.shape.empty())
       continue;
     int64_t axis = options.classAxis.value_or(-1);

@@ -69,7 +69,7 @@ llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
     auto index = session.find(spec.name);
     if (!index)
       return index.takeError();
-    if (needTargets || session.info_of(*index).role != TensorRole::Target)
+    if (needTargets || session.infoOf(*index).role != TensorRole::Target)
       return inputError(source.name() + ": no field '" + spec.name +
                         "'; there are " + listFields(source));
   }

@@ -9,6 +9,7 @@
 // them: a run may continue under another one.
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "ckopt/Train/Step.h"
 #include "llvm/Support/Format.h"
@@ -112,8 +113,8 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     set("loss-scale", step.lossScaling.initial);
   if (!step.keepF32.empty())
     result["keep-f32"] = step.keepF32;
-  if (step.chunkVocab != "auto")
-    result["chunk-vocab"] = step.chunkVocab;
+  if (step.chunkRows)
+    result["chunk-vocab"] = printChunkRows(step.chunkRows);
   if (step.attention != Attention::Auto)
     result["attention"] = nameOf(step.attention).str();
   if (int32_t sm = session.manifest().device.sm) {

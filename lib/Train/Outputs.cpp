@@ -17,7 +17,7 @@ std::vector<int64_t> ckopt::evaluationOutputs(const Session &session,
   for (const runtime::FunctionInfo &function : session.manifest().functions)
     if (function.name == "eval")
       for (int32_t index : function.outputs)
-        if (losses || session.info_of(index).role != TensorRole::Loss)
+        if (losses || session.infoOf(index).role != TensorRole::Loss)
           result.push_back(index);
   return result;
 }
@@ -55,7 +55,7 @@ ckopt::computeOutputs(Session &session, BatchSource &source,
   int64_t batch = batchSize(session.manifest());
   std::vector<Gathered> gathered;
   for (int64_t index : outputs) {
-    const auto &shape = session.info_of(index).shape;
+    const auto &shape = session.infoOf(index).shape;
     gathered.push_back(
         {index, !shape.empty() && shape[0] == batch, {}, std::nullopt});
   }
@@ -89,7 +89,7 @@ ckopt::computeOutputs(Session &session, BatchSource &source,
   }
   TensorMap result;
   for (Gathered &output : gathered) {
-    const runtime::TensorInfo &info = session.info_of(output.tensor);
+    const runtime::TensorInfo &info = session.infoOf(output.tensor);
     std::vector<int64_t> shape = info.shape;
     if (output.batched)
       shape[0] = done;

@@ -43,7 +43,7 @@ static llvm::Expected<StateHashes> hashState(const Session &session) {
       auto value = session.read(index);
       if (!value)
         return value.takeError();
-      const runtime::TensorInfo &info = session.info_of(index);
+      const runtime::TensorInfo &info = session.infoOf(index);
       result.numShards = std::max(result.numShards, info.shards);
       hashTensor(info.shards > 1 ? shards : common, info.name, *value);
     }

@@ -126,7 +126,7 @@ llvm::Error ckopt::checkGradientNorm(const Session &session, int64_t step) {
   for (const runtime::FunctionInfo &info : session.manifest().functions)
     for (int32_t index : info.outputs)
       if (info.name == "step" &&
-          session.info_of(index).name == kGradientNormName) {
+          session.infoOf(index).name == kGradientNormName) {
         auto value = session.read(index);
         if (!value)
           return value.takeError();
@@ -139,7 +139,7 @@ llvm::Error ckopt::checkState(const Session &session, int64_t step) {
   // In pieces, since tensors may not fit into memory once more.
   for (runtime::TensorRole role : Session::stateRoles())
     for (int64_t index : session.tensors(role)) {
-      const runtime::TensorInfo &tensor = session.info_of(index);
+      const runtime::TensorInfo &tensor = session.infoOf(index);
       if (isInteger(tensor.dtype) || tensor.dtype == DType::Bool)
         continue;
       int64_t elements = ckrt_tensor_elements(session.handle(), index);

@@ -87,7 +87,7 @@ static llvm::Error checkNames(const Session &session,
   std::set<std::string> names, targets;
   for (TensorRole role : {TensorRole::Input, TensorRole::Target})
     for (int64_t index : session.tensors(role)) {
-      const std::string &name = session.info_of(index).name;
+      const std::string &name = session.infoOf(index).name;
       auto attached = options.targetOutputs.find(name);
       bool isAttached = attached != options.targetOutputs.end();
       if (role == TensorRole::Target)
@@ -130,7 +130,7 @@ ckopt::describeFields(const Session &session, const StepData &options) {
   std::vector<FieldSpec> fields;
   std::vector<int64_t> inputs = session.tensors(TensorRole::Input);
   for (int64_t index : inputs) {
-    const runtime::TensorInfo &tensor = session.info_of(index);
+    const runtime::TensorInfo &tensor = session.infoOf(index);
     bool isText = !options.tokens.empty() && inputs.size() == 1;
     std::string array =
         arrayOf(tensor.name, *mappings, isText ? "tokens" : tensor.name);
@@ -141,7 +141,7 @@ ckopt::describeFields(const Session &session, const StepData &options) {
     limitValues(fields.back(), tensor, options);
   }
   for (int64_t index : session.tensors(TensorRole::Target)) {
-    const runtime::TensorInfo &tensor = session.info_of(index);
+    const runtime::TensorInfo &tensor = session.infoOf(index);
     auto array = targetArray(tensor, *mappings, options);
     if (!array)
       return array.takeError();
@@ -254,7 +254,7 @@ llvm::Expected<TensorMap> ckopt::averagedWeights(const Session &session,
                                                  bool own) {
   TensorMap result;
   for (int64_t index : session.tensors(TensorRole::Parameter)) {
-    const std::string &name = session.info_of(index).name;
+    const std::string &name = session.infoOf(index).name;
     auto average = session.find(name + "/ema");
     if (!average)
       return average.takeError();
@@ -273,7 +273,7 @@ llvm::Expected<double> ckopt::readLoss(const Session &session,
     if (info.name != function)
       continue;
     for (int32_t index : info.outputs)
-      if (session.info_of(index).role == TensorRole::Loss) {
+      if (session.infoOf(index).role == TensorRole::Loss) {
         auto value = session.read(index);
         if (!value)
           return value.takeError();

@@ -79,7 +79,7 @@ llvm::Error Session::checkIndex(int64_t index) const {
                     ": the step has " + llvm::Twine(info->tensors.size()));
 }
 
-const runtime::TensorInfo &Session::info_of(int64_t index) const {
+const runtime::TensorInfo &Session::infoOf(int64_t index) const {
   static const runtime::TensorInfo none;
   return size_t(index) < info->tensors.size() ? info->tensors[size_t(index)]
                                               : none;
@@ -101,7 +101,7 @@ llvm::ArrayRef<TensorRole> Session::stateRoles() {
 llvm::Error Session::write(int64_t index, const HostTensor &value) {
   if (llvm::Error error = checkIndex(index))
     return error;
-  const runtime::TensorInfo &tensor = info_of(index);
+  const runtime::TensorInfo &tensor = infoOf(index);
   if (tensor.shards > 1 &&
       value.shape() == llvm::ArrayRef<int64_t>(tensor.wholeShape))
     return write(index, shardOf(tensor, value, others.number()));
@@ -129,7 +129,7 @@ llvm::Error Session::write(int64_t index, const HostTensor &value) {
 llvm::Expected<HostTensor> Session::read(int64_t index) const {
   if (llvm::Error error = checkIndex(index))
     return std::move(error);
-  const runtime::TensorInfo &tensor = info_of(index);
+  const runtime::TensorInfo &tensor = infoOf(index);
   HostTensor result(tensor.dtype, tensor.shape);
   if (auto status = ckrt_tensor_read(session, index, result.mutableRawData(),
                                      static_cast<ckrt_dtype>(result.dtype()),
@@ -142,7 +142,7 @@ llvm::Expected<HostTensor> Session::readPart(int64_t index, int64_t first,
                                              int64_t count) const {
   if (llvm::Error error = checkIndex(index))
     return std::move(error);
-  HostTensor result(info_of(index).dtype, {count});
+  HostTensor result(infoOf(index).dtype, {count});
   if (auto status =
           ckrt_tensor_read_part(session, index, first, result.mutableRawData(),
                                 static_cast<ckrt_dtype>(result.dtype()), count))
@@ -152,7 +152,7 @@ llvm::Expected<HostTensor> Session::readPart(int64_t index, int64_t first,
 
 llvm::Expected<HostTensor> Session::readWhole(int64_t index) const {
   auto own = read(index);
-  const runtime::TensorInfo &tensor = info_of(index);
+  const runtime::TensorInfo &tensor = infoOf(index);
   if (!own || tensor.shards == 1)
     return own;
   if (!others.areSeveral())
@@ -195,13 +195,13 @@ llvm::Error Session::initialize(const TensorMap &values, uint64_t seed) {
        {TensorRole::Parameter, TensorRole::Frozen, TensorRole::State,
         TensorRole::Constant, TensorRole::OptimizerState})
     for (int64_t index : tensors(role))
-      if (const HostTensor *value = values.find(info_of(index).name)) {
+      if (const HostTensor *value = values.find(infoOf(index).name)) {
         if (llvm::Error error = write(index, *value))
           return error;
-      } else if (info_of(index).init.empty() && info_of(index).dataOffset < 0 &&
+      } else if (infoOf(index).init.empty() && infoOf(index).dataOffset < 0 &&
                  role != TensorRole::OptimizerState) {
         return makeError(ExitInternal, "no value and no initialization for '" +
-                                           info_of(index).name + "'");
+                                           infoOf(index).name + "'");
       }
   return llvm::Error::success();
 }
@@ -217,7 +217,7 @@ llvm::Expected<TensorMap> Session::weights(bool optimizerState) const {
       auto value = readWhole(index);
       if (!value)
         return value.takeError();
-      result.set(info_of(index).name, std::move(*value));
+      result.set(infoOf(index).name, std::move(*value));
     }
   return result;
 }
@@ -233,7 +233,7 @@ llvm::Error Session::checkState(llvm::ArrayRef<TensorSpec> given,
                                 llvm::StringRef what) const {
   std::vector<TensorSpec> expected;
   for (int64_t index : stateTensors()) {
-    const runtime::TensorInfo &tensor = info_of(index);
+    const runtime::TensorInfo &tensor = infoOf(index);
     expected.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
   }
   return checkTensors(given, expected, what);
@@ -243,7 +243,7 @@ llvm::Error Session::restore(const TensorMap &values, llvm::StringRef what) {
   if (llvm::Error error = checkState(specsOf(values), what))
     return error;
   for (int64_t index : stateTensors())
-    if (llvm::Error error = write(index, *values.find(info_of(index).name)))
+    if (llvm::Error error = write(index, *values.find(infoOf(index).name)))
       return error;
   return llvm::Error::success();
 }
@@ -256,7 +256,7 @@ llvm::Error Session::restore(const StoredTensors &values,
   for (const TensorSpec &spec : values.specs())
     numbers.try_emplace(spec.name, numbers.size());
   for (int64_t index : stateTensors()) {
-    const runtime::TensorInfo &tensor = info_of(index);
+    const runtime::TensorInfo &tensor = infoOf(index);
     Shards shards = tensor.sharing();
     int64_t own = shards.shardOf(others.number());
     auto part = values.read(numbers.lookup(tensor.name), shards.begin(own),

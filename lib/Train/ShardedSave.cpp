@@ -81,7 +81,7 @@ static std::vector<OwnPart> findParts(const Session &session, int64_t rank,
     return shards.count(shards.shardOf(rank));
   };
   for (int64_t index : stateOf(session)) {
-    const TensorInfo &tensor = session.info_of(index);
+    const TensorInfo &tensor = session.infoOf(index);
     bytes[tensor.shards] += held(tensor) * runtime::dtypeSize(tensor.dtype);
   }
   std::map<int64_t, Holding> holdings;
@@ -89,7 +89,7 @@ static std::vector<OwnPart> findParts(const Session &session, int64_t rank,
     holdings.try_emplace(shards, sum, ranks / shards, rank / shards);
   std::vector<OwnPart> parts;
   for (int64_t index : stateOf(session)) {
-    const TensorInfo &tensor = session.info_of(index);
+    const TensorInfo &tensor = session.infoOf(index);
     Shards shards = tensor.sharing();
     auto [first, last] =
         holdings.at(tensor.shards)

@@ -147,7 +147,7 @@ static std::set<std::string> weightNames(const Compilation &compilation,
   for (TensorRole role : {TensorRole::Parameter, TensorRole::Frozen,
                           TensorRole::State, TensorRole::Constant})
     for (int64_t index : session.tensors(role))
-      names.insert(session.info_of(index).name);
+      names.insert(session.infoOf(index).name);
   return names;
 }
 

@@ -77,7 +77,7 @@ llvm::Expected<TensorMap> StepRun::predict(const TensorMap &samples) {
     auto index = impl->session->find(field.name);
     if (!index)
       return index.takeError();
-    if (impl->session->info_of(*index).role == TensorRole::Input)
+    if (impl->session->infoOf(*index).role == TensorRole::Input)
       inputs.push_back(field);
   }
   auto data = impl->readSamples(samples, inputs);

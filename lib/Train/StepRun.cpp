@@ -110,7 +110,7 @@ static llvm::Expected<bool> feedWhole(Session &session, const TensorMap &arrays,
     auto index = session.find(field.name);
     if (!index)
       return index.takeError();
-    const runtime::TensorInfo &info = session.info_of(*index);
+    const runtime::TensorInfo &info = session.infoOf(*index);
     const HostTensor *given = arrays.find(field.array);
     if (!given || given->dtype() != info.dtype ||
         given->shape() != llvm::ArrayRef<int64_t>(info.shape))
@@ -270,7 +270,7 @@ llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
       auto value = impl->session->readWhole(index);
       if (!value)
         return value.takeError();
-      values.set(impl->session->info_of(index).name, std::move(*value));
+      values.set(impl->session->infoOf(index).name, std::move(*value));
     }
     if (llvm::Error error = checkGradients(values, given.precision))
       return std::move(error);

@@ -54,7 +54,7 @@ std::vector<TensorSpec> StepRun::describeWeights() const {
   for (TensorRole role :
        {TensorRole::Parameter, TensorRole::Frozen, TensorRole::State})
     for (int64_t index : impl->session->tensors(role)) {
-      const runtime::TensorInfo &info = impl->session->info_of(index);
+      const runtime::TensorInfo &info = impl->session->infoOf(index);
       result.push_back({info.name, info.dtype, info.fullShape()});
     }
   return result;
@@ -90,7 +90,7 @@ llvm::Error StepRun::setWeights(const TensorMap &weights) {
     auto index = impl->session->find(name);
     llvm::Error error = index.takeError();
     if (!error) {
-      const runtime::TensorInfo &info = impl->session->info_of(*index);
+      const runtime::TensorInfo &info = impl->session->infoOf(*index);
       bool isWeight = info.role == TensorRole::Parameter ||
                       info.role == TensorRole::Frozen ||
                       info.role == TensorRole::State;

@@ -307,7 +307,7 @@ llvm::Error Trainer::evaluateAverages() {
     auto value = session.read(index);
     if (!value)
       return value.takeError();
-    trained.set(session.info_of(index).name, std::move(*value));
+    trained.set(session.infoOf(index).name, std::move(*value));
   }
   if (llvm::Error error = write(*averages))
     return error;

@@ -53,7 +53,7 @@ llvm::Expected<std::optional<LossScale>>
 ckopt::readLossScale(const Session &session) {
   auto number = [&](llvm::StringRef name) -> llvm::Expected<double> {
     for (int64_t index : session.tensors(TensorRole::OptimizerState))
-      if (session.info_of(index).name == name) {
+      if (session.infoOf(index).name == name) {
         auto value = session.read(index);
         return value ? llvm::Expected<double>(value->getDouble(0))
                      : value.takeError();

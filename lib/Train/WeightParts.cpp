@@ -49,7 +49,7 @@ private:
   explicit SessionParts(const Session &session)
       : session(session), isShared(session.isSharded()) {}
   const TensorInfo &info(size_t number) const {
-    return session.info_of(indices[number]);
+    return session.infoOf(indices[number]);
   }
   Overlap overlap(const Request &wanted, int64_t rank) const;
   llvm::Expected<HostTensor> readOwn(size_t number, Overlap part,
@@ -73,7 +73,7 @@ SessionParts::create(const Session &session, bool averaged) {
   for (TensorRole role :
        {TensorRole::Parameter, TensorRole::Frozen, TensorRole::State})
     for (int64_t index : session.tensors(role)) {
-      const TensorInfo &tensor = session.info_of(index);
+      const TensorInfo &tensor = session.infoOf(index);
       parts->list.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
       parts->indices.push_back(index);
       if (!averaged || role != TensorRole::Parameter)
@@ -81,7 +81,7 @@ SessionParts::create(const Session &session, bool averaged) {
       auto average = session.find(tensor.name + "/ema");
       if (!average)
         return average.takeError();
-      parts->list.back().dtype = session.info_of(*average).dtype;
+      parts->list.back().dtype = session.infoOf(*average).dtype;
       parts->indices.back() = *average;
     }
   return std::move(parts);

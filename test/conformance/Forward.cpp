@@ -103,7 +103,7 @@ llvm::Error conformance::feed(Session &session, const Tensors &inputs) {
   using Role = ckopt::runtime::TensorRole;
   for (Role role : {Role::Input, Role::Target})
     for (int64_t index : session.tensors(role)) {
-      const std::string &name = session.info_of(index).name;
+      const std::string &name = session.infoOf(index).name;
       const HostTensor *value = findTensor(inputs, name);
       if (!value)
         return inputError("the test has no data for '" + name + "'");
@@ -128,7 +128,7 @@ llvm::Expected<Tensors> conformance::runFunction(Session &session,
       auto value = session.read(index);
       if (!value)
         return value.takeError();
-      result.emplace_back(session.info_of(index).name, std::move(*value));
+      result.emplace_back(session.infoOf(index).name, std::move(*value));
     }
   return result;
 }

@@ -177,7 +177,12 @@ void PlanFlags::addSearch() {
   table.add("plan-hint", "PLAN.json", single,
             "start from this plan; the answer is never worse",
             flag::inputFile("plan-hint", line.hint));
-  planner::addSearchFlags(table, line.options, planning, bit(Mode::PackOnly));
+  planner::addSearchFlags(
+      line.options, [&](const planner::SearchOption &row, Flag::Store store) {
+        unsigned packing = row.packs ? bit(Mode::PackOnly) : 0;
+        table.add(row.flag, row.value, planning | packing, row.help,
+                  std::move(store));
+      });
 }
 
 void PlanFlags::addOutputs() {

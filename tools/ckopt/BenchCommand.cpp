@@ -206,7 +206,7 @@ llvm::Error Profile::write(llvm::StringRef path,
 static llvm::Error fillData(Session &session) {
   for (TensorRole role : {TensorRole::Input, TensorRole::Target})
     for (int64_t index : session.tensors(role)) {
-      const runtime::TensorInfo &info = session.info_of(index);
+      const runtime::TensorInfo &info = session.infoOf(index);
       HostTensor value(info.dtype, info.shape);
       for (int64_t i = 0; i < value.numElements(); ++i)
         value.setDouble(i, isFloat(value.dtype())

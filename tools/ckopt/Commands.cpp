@@ -284,7 +284,7 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
       auto value = session.read(index);
       if (!value)
         return value.takeError();
-      result.set(session.info_of(index).name, std::move(*value));
+      result.set(session.infoOf(index).name, std::move(*value));
     }
   if (llvm::Error error = writeNpz(options.output, result))
     return error;

@@ -36,7 +36,7 @@ readWhole(const Session &session, const DataOptions &options) {
   if (!mappings)
     return mappings.takeError();
   for (int64_t index : inputs) {
-    const runtime::TensorInfo &tensor = session.info_of(index);
+    const runtime::TensorInfo &tensor = session.infoOf(index);
     std::string array = arrayOf(tensor.name, *mappings, tensor.name);
     if (!file.contains(array))
       return std::nullopt;
@@ -63,7 +63,7 @@ static llvm::Expected<TensorMap> runWhole(Session &session,
     auto value = session.read(index);
     if (!value)
       return value.takeError();
-    result.set(session.info_of(index).name, std::move(*value));
+    result.set(session.infoOf(index).name, std::move(*value));
   }
   return result;
 }

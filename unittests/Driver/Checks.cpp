@@ -90,7 +90,7 @@ void ckopt::test::checkGradients(Session &session, const GoldenModel &model,
 void ckopt::test::feedNumbers(Session &session, int64_t step) {
   for (TensorRole role : {TensorRole::Input, TensorRole::Target})
     for (int64_t index : session.tensors(role)) {
-      const runtime::TensorInfo &info = session.info_of(index);
+      const runtime::TensorInfo &info = session.infoOf(index);
       HostTensor value(info.dtype, info.shape);
       for (int64_t i = 0; i < value.numElements(); ++i) {
         int64_t mixed = (i * 7919 + step * 104729 + 13) % 10007;

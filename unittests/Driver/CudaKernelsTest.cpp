@@ -54,7 +54,7 @@ struct Case {
   OptimizerSettings optimizer;
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
   std::string storage = "f32";
-  std::string chunks = "auto"; ///< --chunk-vocab
+  int64_t chunks = 0; ///< StepOptions::chunkRows
   /// Others have its kernels for other shapes, or its shapes for others;
   /// test/Kernels has each kind of kernel.
   bool isLong = false;
@@ -107,7 +107,7 @@ std::vector<Case> cases() {
        {runtime::ProductPrecision::F32, runtime::ProductPrecision::TF32}) {
     round("gpt2_odd", precision);
     all.back().name += "_chunks";
-    all.back().chunks = "40";
+    all.back().chunks = 40;
   }
   text.dropout = true;
   add("gpt2_dropout", text);
@@ -156,7 +156,7 @@ TEST_P(CudaKernels, GiveWhatTheCpuGives) {
   options.step.optimizer = param.optimizer;
   options.step.remat.search.effort = 0; // any plan will do
   options.step.precision = *parseChoice<Precision>(param.storage);
-  options.step.chunkVocab = param.chunks;
+  options.step.chunkRows = param.chunks;
   Compilation compilation(std::move(options));
   check(compilation.import());
   check(compilation.plan());

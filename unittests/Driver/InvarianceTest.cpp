@@ -22,7 +22,8 @@ struct Case {
   /// A budget halfway between the smallest and none, too.
   bool middle = true;
   std::string precision = "f32";
-  std::string chunkVocab = "auto", attention = "auto";
+  int64_t chunkRows = 0;
+  std::string attention = "auto";
   std::string products = "f32"; ///< class of products
   double scale = 65536;         ///< with f16: where it starts
   bool isLong = false;          ///< of a kind that other cases have, too
@@ -44,7 +45,7 @@ Outcome run(const Case &param, const MemoryBudget &budget, int64_t steps = 5) {
     options.import.batch = param.batch;
   options.step.optimizer = param.optimizer;
   options.step.precision = *parseChoice<Precision>(param.precision);
-  options.step.chunkVocab = param.chunkVocab;
+  options.step.chunkRows = param.chunkRows;
   options.step.matmulPrecision = *parseChoice<MatmulPrecision>(param.products);
   options.step.lossScaling.initial = param.scale;
   options.step.attention = *parseChoice<Attention>(param.attention);
@@ -119,7 +120,7 @@ std::vector<Case> cases() {
   // order, whether its weight's gradient is made chunk by chunk or later.
   Case chunks = result.back();
   chunks.name += "_chunks";
-  chunks.chunkVocab = "48";
+  chunks.chunkRows = 48;
   result.push_back(chunks);
   result.push_back(gptWithDropout("on"));
   // What is rounded to bf16 follows from the program, not from what the planner

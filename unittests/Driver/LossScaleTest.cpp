@@ -194,7 +194,7 @@ TEST(LossScale, GradientsAreUnscaled) {
     feedNumbers(*loaded.session, 1);
     check(loaded.session->run("step"));
     for (int64_t index : loaded.session->tensors(TensorRole::Gradient))
-      gradients[i].set(loaded.session->info_of(index).name,
+      gradients[i].set(loaded.session->infoOf(index).name,
                        get(loaded.session->read(index)));
   }
   ASSERT_NE(gradients[0].size(), 0u);

@@ -105,8 +105,8 @@ TEST(Misuse, TensorsHaveNoOtherIndices) {
     expectError(session->write(index, one), "no tensor has the index");
     expectError(session->read(index).takeError(), "no tensor has the index");
   }
-  EXPECT_EQ(session->info_of(-1).name, "");
-  EXPECT_EQ(session->info_of(size).name, "");
+  EXPECT_EQ(session->infoOf(-1).name, "");
+  EXPECT_EQ(session->infoOf(size).name, "");
 }
 
 TEST(Misuse, SessionsCheckWhatTheStepWasMadeFor) {

@@ -50,9 +50,10 @@ struct StepOptions : KernelSettings {
   /// @eval computes an attached loss, too (that of the model's own it always
   /// does).
   bool evaluateLoss = false;
-  /// Cross entropy of a large head by chunks: "auto" (a rule of its sizes),
-  /// "off", or the rows of a chunk. Changes the order of sums.
-  std::string chunkVocab = "auto";
+  /// Rows of a chunk, of which cross entropy of a large head takes one after
+  /// another; 0: by a rule of its sizes; -1: no chunks. Changes the order of
+  /// sums.
+  int64_t chunkRows = 0;
   OptimizerSettings optimizer;
   LossScaling lossScaling;
   bool evaluation = true;   ///< also make @eval

@@ -39,6 +39,8 @@ llvm::LogicalResult normalize(mlir::func::FuncOp function);
 /// Reads how cross entropies are chunked: "auto" (0), "off" (-1), or the rows
 /// of a chunk, a positive number; nothing for any other text.
 std::optional<int64_t> parseChunkRows(llvm::StringRef text);
+/// Returns the text that parses to these rows.
+std::string printChunkRows(int64_t rows);
 
 /// Which rows are a chunk by sizes alone: as many as take `mostBytes` of
 /// logits, but not fewer than `leastRows`, and a multiple of `rowStep`.

@@ -6,16 +6,18 @@
 #ifndef CKOPT_PLANNER_SEARCHFLAGS_H
 #define CKOPT_PLANNER_SEARCHFLAGS_H
 
+#include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Support/FlagTable.h"
 
 namespace ckopt::planner {
 
-/// Adds a flag for each row of the options' table (SearchOptions.h) that has
-/// one. Commands in `planning` take all of them, those in `packing` only those
-/// that also apply to packing alone.
-void addSearchFlags(FlagTable &table, Options &options, unsigned planning,
-                    unsigned packing = 0);
+/// Adds the flag of a row; `store` stores its value.
+using AddSearchFlag =
+    llvm::function_ref<void(const SearchOption &row, Flag::Store store)>;
+
+/// Calls `add` for each row of the options' table that has a flag.
+void addSearchFlags(Options &options, AddSearchFlag add);
 
 } // namespace ckopt::planner
 

@@ -33,7 +33,7 @@ struct SessionOptions {
 };
 
 /// Indices of tensors are those of manifest().tensors. Others are usage errors;
-/// info_of() describes a tensor without name and elements then.
+/// infoOf() describes a tensor without name and elements then.
 class Session {
 public:
   /// Makes a session. The program must outlive it; `keeper`, if given, is held
@@ -52,7 +52,7 @@ public:
   std::vector<int64_t> tensors(runtime::TensorRole role) const;
   /// Returns the index of the tensor, or an error that lists the tensors.
   llvm::Expected<int64_t> find(llvm::StringRef name) const;
-  const runtime::TensorInfo &info_of(int64_t index) const;
+  const runtime::TensorInfo &infoOf(int64_t index) const;
 
   /// Tells whether this rank has but its shards of some tensors.
   bool isSharded() const;

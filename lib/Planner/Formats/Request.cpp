@@ -43,7 +43,10 @@ static void addRequestFlags(FlagTable &table, Request &request) {
             });
   table.add("pack", "", 1, "give each value an offset, and limit the arena",
             flag::turnOn(request.search.pack));
-  addSearchFlags(table, request.search, /*planning=*/1);
+  addSearchFlags(
+      request.search, [&](const SearchOption &row, Flag::Store store) {
+        table.add(row.flag, row.value, 1, row.help, std::move(store));
+      });
 }
 
 llvm::Expected<Request>

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/SearchFlags.h"
-#include "ckopt/Planner/SearchOptions.h"
 
 #include <cmath>
 
@@ -30,8 +29,7 @@ static Flag::Store storeOf(const SearchOption &row, Options &options) {
       row.member);
 }
 
-void planner::addSearchFlags(FlagTable &table, Options &options,
-                             unsigned planning, unsigned packing) {
+void planner::addSearchFlags(Options &options, AddSearchFlag add) {
   for (const SearchOption &row : searchOptions()) {
     if (row.flag.empty())
       continue;
@@ -41,7 +39,6 @@ void planner::addSearchFlags(FlagTable &table, Options &options,
         options.searchToLimit = true;
         return store(text);
       };
-    table.add(row.flag, row.value, planning | (row.packs ? packing : 0),
-              row.help, store);
+    add(row, std::move(store));
   }
 }

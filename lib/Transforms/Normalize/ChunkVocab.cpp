@@ -221,6 +221,10 @@ std::optional<int64_t> ckopt::parseChunkRows(StringRef text) {
   return rows;
 }
 
+std::string ckopt::printChunkRows(int64_t rows) {
+  return rows == 0 ? "auto" : rows < 0 ? "off" : std::to_string(rows);
+}
+
 LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows,
                                      const ChunkRule &rule) {
   std::optional<int64_t> parsed = parseChunkRows(rows);
