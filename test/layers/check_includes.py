@@ -25,10 +25,11 @@ import sys
 import tempfile
 
 COMMON = ["Base", "Support", "Interfaces", "Dialect", "Reference", "Analysis"]
-PASSES = ["Normalize", "Autodiff", "Distribute", "Losses", "Optimizers", "Layout", "Fuse", "MemoryPlan",
-          "Remat", "CodeGen", "Precision"]
-EVERYTHING = COMMON + PASSES + ["Target", "Target/Cpu", "Target/Cuda", "Train/Data", "Planner",
-                                "Runtime", "Ranks", "Frontend", "Compiler"]
+# The layers whose sources are in lib/Transforms.
+TRANSFORMS = ["Normalize", "Autodiff", "Distribute", "Losses", "Optimizers", "Layout", "Fuse",
+              "MemoryPlan", "Remat", "Precision"]
+EVERYTHING = COMMON + TRANSFORMS + ["CodeGen", "Target", "Target/Cpu", "Target/Cuda", "Train/Data",
+                                    "Planner", "Runtime", "Ranks", "Frontend", "Compiler"]
 
 PLAIN = ["Base", "Support", "Train/Data", "Planner", "Runtime", "Ranks"]
 
@@ -68,7 +69,6 @@ LAYERS = {
     "CAPI": EVERYTHING + ["Train", "Settings"],
     "Plugin": EVERYTHING,
 }
-TRANSFORMS = PASSES[:-2] + ["Precision"]
 
 
 def folder_of(layer):
