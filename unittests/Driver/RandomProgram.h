@@ -30,8 +30,7 @@ public:
   /// Operators in the order of the nodes, for messages.
   std::string summary() const;
 
-  //===--- For the entries of the table
-  //------------------------------------===//
+  //===--- For the entries of the table -----------------------------------===//
 
   using Shape = std::vector<int64_t>;
   struct Value {

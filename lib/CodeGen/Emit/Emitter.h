@@ -98,8 +98,7 @@ public:
   static AffineExpr linearize(Index index, ArrayRef<int64_t> strides,
                               mlir::MLIRContext *ctx);
 
-  //===--- Elements
-  //--------------------------------------------------------===//
+  //===--- Elements -------------------------------------------------------===//
   /// Returns the element of `tensor` at `index`, in its compute type; a vector
   /// if the index depends on the lane, else (mostly) a scalar.
   Value emit(Value tensor, Index index);
@@ -188,8 +187,7 @@ public:
   Value emitGuarded(const Guard &guard, Value tensor, Index index,
                     Value otherwise);
 
-  //===--- Control flow
-  //----------------------------------------------------===//
+  //===--- Control flow ---------------------------------------------------===//
   using LoopBody = llvm::function_ref<SmallVector<Value>(
       Value iv, mlir::ValueRange carried)>;
   SmallVector<Value> forLoop(Value low, Value high, int64_t step,

@@ -1,5 +1,4 @@
-//===- ExactSearch.h - the least load of small graphs, with proof -*- C++
-//-*-===//
+//===- ExactSearch.h - the least load of small graphs ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

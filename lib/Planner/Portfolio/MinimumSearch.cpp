@@ -1,5 +1,4 @@
-//===- MinimumSearch.cpp - the smallest budget
-//------------------------------===//
+//===- MinimumSearch.cpp - the smallest budget ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

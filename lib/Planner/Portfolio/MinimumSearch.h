@@ -1,5 +1,4 @@
-//===- MinimumSearch.h - the smallest budget ----------------------*- C++
-//-*-===//
+//===- MinimumSearch.h - the smallest budget --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- Transposes.h - transposes that are views, and what copies --*- C++
-//-*-===//
+//===- Transposes.h - transposes that are views or copies -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

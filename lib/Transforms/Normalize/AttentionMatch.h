@@ -1,5 +1,4 @@
-//===- AttentionMatch.h - products around a softmax --------------*- C++
-//-*-===//
+//===- AttentionMatch.h - products around a softmax -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
