@@ -47,8 +47,12 @@ def _view(name, value):
         raise InputError(f"'{name}' is no array: {error}") from error
 
 
-def _first_difference(array, back):
+def _first_difference(array, back, converted):
     differs = ~((array == back) | ((array != array) & (back != back)))
+    # Integers that wrap come back as they were, with the other sign on the way.
+    differs |= (array < 0) != (converted < 0)
+    if not differs.any():
+        return None
     place = tuple(int(i) for i in numpy.argwhere(differs)[0])
     return place, array[place]
 
@@ -70,8 +74,8 @@ def _convert(name, array, dtype, cast):
     floats = array.dtype.kind == "f" and dtype.kind == "f"
     if floats and cast == "round":
         return converted
-    if not numpy.array_equal(array, back, equal_nan=floats):
-        place, value = _first_difference(array, back)
+    if different := _first_difference(array, back, converted):
+        place, value = different
         help_text = (f"pass it as numpy.{dtype}, or compile with cast='round'" if floats else
                      f"pass it as numpy.{dtype}")
         raise InputError(f"'{name}' is {array.dtype} and the step takes {dtype}, in which its "

@@ -280,6 +280,9 @@ def test_exact_conversions(digits):
                  (numpy.asfortranarray(images), list(labels[:32]))]:
         losses.add(compile_digits()(x=x[:32], y=y[:32]))
     assert len(losses) == 1
+    for wrapped in (labels.astype("u8")[:32] - numpy.uint64(100), labels[:32] * 2.0**63):
+        with pytest.raises(ckopt.InputError, match="'y' is .* would be another number"):
+            compile_digits()(x=images[:32], y=wrapped)
     rounding = compile_digits(cast="round")
     rounding(x=images[:32] + 1e-9, y=labels[:32])
 

@@ -48,6 +48,16 @@ public:
     return line(std::string("arith.") + ops[kind % 4] + " " + a + ", " + b +
                 " : " + kT);
   }
+  /// Reads the elements from the last to the first, so not in place.
+  V reversed(V in) {
+    return line(
+        "linalg.generic {indexing_maps = [affine_map<(d) -> (255 - d)>, "
+        "affine_map<(d) -> (d)>], iterator_types = [\"parallel\"]} ins(" +
+        in + " : " + kT + ") outs(" + empty() + " : " + kT +
+        ") { ^bb0(%p: f32, %q: f32): %z = math.sin %p : f32 "
+        "linalg.yield %z : f32 } -> " +
+        kT);
+  }
   V call(const std::string &callee, V in) {
     return line("func.call @" + callee + "(" + in + ") : (" + kT + ") -> " +
                 kT);
@@ -235,6 +245,11 @@ void Maker::branches() {
           binary(w, out, shared, 1, r, a));
     }
   }
+  Writer either; // of two tensors that are there: a choice of buffers
+  V first = either.linalg1(1, "%x", either.empty()),
+    second = either.linalg1(0, first, either.empty());
+  V chosen = either.branch("%c", [&] { return first; }, [&] { return second; });
+  add("branch_chooses", either, either.reversed(either.reversed(chosen)));
   Writer w;
   V a = w.math(0, "%x");
   V r = w.branch(
