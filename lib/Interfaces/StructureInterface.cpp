@@ -40,7 +40,8 @@ int64_t ckopt::detail::smallestDimension(Operation *op, ContractionKind kind) {
 
 bool ckopt::detail::haveEqualAxis(Operation *op, unsigned result,
                                   int64_t axis) {
-  ArrayRef<int64_t> shape = shapeOf(op->getResult(result));
-  return axis < int64_t(shape.size()) &&
-         shape[size_t(axis)] == shapeOf(op->getResult(0))[size_t(axis)];
+  ArrayRef<int64_t> shape = shapeOf(op->getResult(result)),
+                    first = shapeOf(op->getResult(0));
+  return shape.size() == first.size() &&
+         shape[size_t(axis)] == first[size_t(axis)];
 }

@@ -13,8 +13,8 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let description = [{
     What an op is to the phases between autodiff and lowering: which kind of
     kernel it becomes part of, what it costs, which operands' bytes its results
-    may take over. Ops without the interface are kernels of their own with
-    conservative answers (cost by bytes moved, no reuse).
+    may take over. Ops without the interface (of other dialects) are
+    refused by fuse; remat plans them with conservative answers (Analysis).
   }];
   let methods = [
     InterfaceMethod<"How the op takes part in kernels.",

@@ -71,7 +71,8 @@ AxisRelation relateBroadcast(mlir::Operation *op, unsigned operand,
                              int64_t axis);
 /// Returns the smallest dimension that a contraction of the kind can have.
 int64_t smallestDimension(mlir::Operation *op, ContractionKind kind);
-/// Returns whether the result has the axis, as long as result 0.
+/// Returns whether the result has the rank of result 0, and the axis is as
+/// long.
 bool haveEqualAxis(mlir::Operation *op, unsigned result, int64_t axis);
 } // namespace detail
 } // namespace ckopt

@@ -37,14 +37,15 @@ def SampleAxisOpInterface : OpInterface<"SampleAxisOpInterface"> {
   let methods = [
     InterfaceMethod<[{
         How an axis of result 0 runs along an operand; other() where samples
-        along it could mix. Default: operands broadcast to the result.
+        along it could mix. No answer is safe and right for all, so there is no
+        default: an op that has the interface answers.
       }],
       "::ckopt::AxisRelation", "relateAxis",
-      (ins "unsigned":$operand, "int64_t":$axis), "",
-      /*defaultImplementation=*/[{
-        return ::ckopt::detail::relateBroadcast($_op.getOperation(), operand, axis);
-      }]>,
-    InterfaceMethod<"Whether the result has the axis of result 0.",
+      (ins "unsigned":$operand, "int64_t":$axis)>,
+    InterfaceMethod<[{
+        Whether the result has the axis of result 0. Default: it has as many
+        dimensions, and this one as long.
+      }],
       "bool", "hasAxisOfFirst", (ins "unsigned":$result, "int64_t":$axis), "",
       /*defaultImplementation=*/[{
         return ::ckopt::detail::haveEqualAxis($_op.getOperation(), result, axis);

@@ -57,14 +57,35 @@ def Ckopt_BitTensor : StaticShapeTensorOf<[I64, I32, I16, I8, UI64, UI32, UI16, 
 def Ckopt_IndexTensor : StaticShapeTensorOf<[I64, I32]>;
 def Ckopt_NumTensor : StaticShapeTensorOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI64, UI32, UI16, UI8]>;
 
-// Every op: pure, with an answer to what kind of kernel it is part of. Elementwise ones keep samples
-// apart if they do not say otherwise.
+// Methods of SampleAxisOpInterface: of ops whose operands broadcast to the result, of ops that work
+// along `axis` alone, and of those with rules of their own (lib/Dialect/Ckopt/IR/SampleAxes.cpp).
+class Ckopt_Broadcasts {
+  string decl = [{
+    ::ckopt::AxisRelation relateAxis(unsigned operand, int64_t axis) {
+      return ::ckopt::detail::relateBroadcast(getOperation(), operand, axis);
+    }
+  }];
+}
+class Ckopt_AlongAxis {
+  string decl = [{
+    ::ckopt::AxisRelation relateAxis(unsigned, int64_t axis) {
+      return ::ckopt::AxisRelation::apartFrom(int64_t(getAxis()), axis);
+    }
+  }];
+}
+class Ckopt_OwnRelation {
+  string decl = "::ckopt::AxisRelation relateAxis(unsigned operand, int64_t axis);\n";
+}
+
+// Every op: pure, with an answer to what kind of kernel it is part of. Elementwise ones broadcast if
+// they do not set another `relation`.
 class Ckopt_Op<string mnemonic, string kind, list<Trait> traits = []>
     : Op<Ckopt_Dialect, mnemonic, traits # [Pure, KernelOpInterface]
         # !if(!eq(kind, "Elementwise"), [SampleAxisOpInterface], []<Trait>)> {
+  string relation = !if(!eq(kind, "Elementwise"), Ckopt_Broadcasts<>.decl, "");
   string baseDecl = [{
     ::ckopt::KernelKind getKernelKind() { return ::ckopt::KernelKind::}] # kind # [{; }
-  }];
+  }] # relation;
   let extraClassDeclaration = baseDecl;
 }
 
@@ -95,19 +116,6 @@ class Ckopt_AnyWidth {
     }
     bool storesAnyWidth() { return true; }
   }];
-}
-
-// Methods of SampleAxisOpInterface, of ops that work along `axis` alone, and of those with rules of
-// their own (lib/Dialect/Ckopt/IR/SampleAxes.cpp).
-class Ckopt_AlongAxis {
-  string decl = [{
-    ::ckopt::AxisRelation relateAxis(unsigned, int64_t axis) {
-      return ::ckopt::AxisRelation::apartFrom(int64_t(getAxis()), axis);
-    }
-  }];
-}
-class Ckopt_OwnRelation {
-  string decl = "::ckopt::AxisRelation relateAxis(unsigned operand, int64_t axis);\n";
 }
 
 // Result types that follow from operands and attributes; encodings (layouts)

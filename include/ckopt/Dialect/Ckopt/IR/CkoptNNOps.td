@@ -200,7 +200,7 @@ def Ckopt_BatchNormGradOp : Ckopt_InferOp<"batch_norm_grad", "RowWise"> {
   let assemblyFormat = "$grad `,` $input `,` $scale `,` $mean `,` $variance attr-dict `:` functional-type(operands, results)";
 }
 def Ckopt_BatchNormInferenceOp : Ckopt_InferOp<"batch_norm_inference", "Elementwise", [Ckopt_ReadsPlace]> {
-  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_OwnRelation<>.decl;
+  let relation = Ckopt_OwnRelation<>.decl;
   let summary = "Batch normalization with given statistics: (x - mean) / sqrt(variance + epsilon) * scale + bias";
   let arguments = (ins Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$scale, Ckopt_FloatTensor:$bias,
                        Ckopt_FloatTensor:$mean, Ckopt_FloatTensor:$variance, F64Attr:$epsilon);

@@ -67,6 +67,8 @@ def Ckopt_LayerNormOp : Ckopt_InferOp<"layer_norm", "RowWise", [SampleAxisOpInte
   let hasVerifier = 1;
   let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # Ckopt_OwnRelation<>.decl # [{
     bool isStatistic(unsigned index) { return index > 0; }
+    /// The statistics have the dimensions before `axis`.
+    bool hasAxisOfFirst(unsigned result, int64_t axis) { return result == 0 || axis < int64_t(getAxis()); }
   }];
 }
 

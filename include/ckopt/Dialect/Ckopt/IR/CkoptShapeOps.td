@@ -90,7 +90,7 @@ def Ckopt_PadOp : Ckopt_InferOp<"pad", "Indexed", [SampleAxisOpInterface]> {
 }
 
 def Ckopt_ExpandOp : Ckopt_Op<"expand", "Indexed", [SampleAxisOpInterface, Ckopt_KeepsElements, Ckopt_KeepsPoles]> {
-  let extraClassDeclaration = baseDecl # "bool isFusible() { return true; }";
+  let extraClassDeclaration = baseDecl # Ckopt_Broadcasts<>.decl # "bool isFusible() { return true; }";
   let summary = "numpy broadcast to the result's shape";
   let arguments = (ins Ckopt_Tensor:$input);
   let results = (outs Ckopt_Tensor:$output);
@@ -101,7 +101,7 @@ def Ckopt_ExpandOp : Ckopt_Op<"expand", "Indexed", [SampleAxisOpInterface, Ckopt
 
 def Ckopt_TriluOp : Ckopt_UnaryOp<"trilu", "Keeps the triangle col - row >= k (upper) or <= k (lower) of the last two dimensions, zero elsewhere", Ckopt_Tensor, 1, [Ckopt_ReadsPlace]> {
   let arguments = (ins Ckopt_Tensor:$input, BoolAttr:$upper, DefaultValuedAttr<I64Attr, "0">:$k);
-  let extraClassDeclaration = unaryDecl # Ckopt_OwnRelation<>.decl;
+  let relation = Ckopt_OwnRelation<>.decl;
   let extraClassDefinition = ""; // needs two dimensions
 }
 
@@ -199,6 +199,7 @@ def Ckopt_PinOp : Ckopt_InferOp<"pin", "View", [SampleAxisOpInterface, Ckopt_Kee
     the gradient. Autodiff puts a pin there; it costs the bytes of the operand
     and no time.
   }];
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Broadcasts<>.decl;
   let arguments = (ins Ckopt_Tensor:$input);
   let results = (outs Ckopt_Tensor:$output);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
