@@ -70,7 +70,8 @@ protected:
       accesses.add(result, point);
     }
     if (accesses.unsupported)
-      return accesses.unsupported->emitError(
+      return accesses.unsupported->emitOpError(
+          "has no ElementModel (nor a RowModel, if it is of kind RowWise), and "
           "cannot be part of an elementwise kernel");
     findReuse(accesses, point);
     SmallVector<int> classes(type.getRank(), 0);

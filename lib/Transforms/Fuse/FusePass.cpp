@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Grouping.h"
+#include "OpKinds.h"
 #include "ckopt/Fuse/Passes.h"
 
 using namespace mlir;
@@ -43,6 +44,11 @@ struct FusePass : ckopt::impl::FusePassBase<FusePass> {
       } else if (!isa<KernelOpInterface>(op)) {
         result =
             op.emitError("has no kernel kind; fuse works on ckopt ops only");
+      } else if (fuse::kindOf(&op) == KernelKind::Reduction &&
+                 !isa<ReduceOp, MomentsOp>(op)) {
+        result = op.emitOpError("is of kind Reduction, whose kernels are made "
+                                "of reduce and moments alone; an op that goes "
+                                "over rows by itself is of kind RowWise");
       } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
         if (!isRowMajor(reshape.getType()) ||
             !isRowMajor(cast<RankedTensorType>(reshape.getInput().getType())))
