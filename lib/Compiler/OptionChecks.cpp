@@ -107,6 +107,11 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
     return usageError(Setting("accumulate") +
                       ": an update needs at least one batch");
   if (settings.kind.empty()) {
+    if (settings.accumulate > 1)
+      return usageError(Setting("optimizer", "none") +
+                        " has no updates that several batches could make: "
+                        "leave out " +
+                        Setting("accumulate"));
     if (settings.values.empty() && options.groups.empty() && settings.ema == 0)
       return llvm::Error::success();
     return usageError(

@@ -143,7 +143,7 @@ double hyperValue(const OptimizerKind &kind, const HyperValues &values,
 
 double learningRateOr(double rate, StringRef optimizer) {
   const OptimizerKind *kind = findOptimizer(optimizer);
-  return std::isnan(rate) && kind ? kind->learningRate : rate;
+  return !std::isnan(rate) ? rate : kind ? kind->learningRate : 0;
 }
 
 /// Whether the number is a share, below 1.

@@ -63,8 +63,6 @@ def _optimizer_settings(optimizer, schedule):
     settings = []
     if isinstance(optimizer, str):
         settings.append(("optimizer", optimizer))
-        if optimizer == "none":
-            settings.append(("lr", "0"))  # nothing is updated, and a rate has to be a number
     elif isinstance(optimizer, Optimizer):
         settings += optimizer.settings()
     elif optimizer is not None:

@@ -219,7 +219,7 @@ TEST(CApiStep, GradientsAndTimesWhereTheyWereAskedFor) {
   EXPECT_EQ(ckopt_step_gradients(updates.get(), batch.tensors, 2, nullptr,
                                  &gradients),
             CKOPT_USAGE);
-  Step step = compileDigits({{"optimizer", "none"}, {"lr", "0"}});
+  Step step = compileDigits({{"optimizer", "none"}});
   double loss = 0;
   CKOPT_OK_OR_FAIL(
       ckopt_step_gradients(step.get(), batch.tensors, 2, &loss, &gradients));

@@ -54,8 +54,8 @@ bool isSwitch(llvm::StringRef hyperParameter);
 /// Returns the value of a hyperparameter, or its default.
 double hyperValue(const OptimizerKind &kind, const HyperValues &values,
                   llvm::StringRef name);
-/// Returns a learning rate, or the optimizer's own for one that is not a
-/// number.
+/// Returns a learning rate, or the optimizer's own for one that is not a number
+/// (0 without an optimizer).
 double learningRateOr(double rate, llvm::StringRef optimizer);
 /// Checks the values. The error lists names that the optimizer does not have,
 /// numbers outside of their range, combinations that have no effect.
