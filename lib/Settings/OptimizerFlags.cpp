@@ -254,6 +254,7 @@ llvm::Error DriverFlags::settleOptimizer() {
   if (!o.emaOutput.empty() && opt.ema == 0)
     return usageError(Setting("ema-out") + " writes averaged weights: give " +
                       Setting("ema", "D") + ", too");
+  o.train.schedule.base = learningRateOr(o.train.schedule.base, opt.kind);
   if (opt.kind.empty()) {
     if (!opt.values.empty() || !groups.empty() || opt.ema > 0)
       return usageError(Setting("optimizer", "none") + " has no updates that " +
@@ -275,7 +276,6 @@ llvm::Error DriverFlags::settleOptimizer() {
        hyperValue(kind, opt.values, "dampening") != 0))
     return usageError(Setting("nesterov") + " needs " + Setting("momentum") +
                       " above 0 and no " + Setting("dampening"));
-  o.train.schedule.base = learningRateOr(o.train.schedule.base, opt.kind);
   if (llvm::Error error = settleSchedule())
     return error;
   return settleGroups();

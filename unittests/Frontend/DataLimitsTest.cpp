@@ -149,26 +149,70 @@ TEST(DataLimits, ColumnsOfAnotherMeaningAreNotLimited) {
       "[{axis = 1 : i64, high = 1 : i64, low = 0 : i64, rows = 3 : i64}]");
 }
 
-// Of columns behind a transposition it is not known which is which: the larger
-// table's limit holds for both, where all of them are indices.
-TEST(DataLimits, ColumnsThatNothingFollowsTakeTheLargest) {
-  std::string path = modelFile(
-      "turned.onnx",
-      "node { op_type: 'Transpose' input: 'cats' output: 't' } "
-      "node { op_type: 'Gather' input: 't' input: 'zero' output: 'c0' "
-      "attribute { name: 'axis' i: 0 type: INT } } "
-      "node { op_type: 'Gather' input: 't' input: 'one' output: 'c1' "
-      "attribute { name: 'axis' i: 0 type: INT } } "
-      "node { op_type: 'Gather' input: 'small' input: 'c0' output: 'a' } "
-      "node { op_type: 'Gather' input: 'large' input: 'c1' output: 'b' } "
-      "node { op_type: 'Add' input: 'a' input: 'b' output: 'y' } " +
-          constant("zero", "", "int64_data: 0") +
-          constant("one", "", "int64_data: 1") + "input { " +
+/// `cats` [4, 2], moved by `nodes` to 'first' and 'second', which pick rows of
+/// two tables.
+static std::string moved(const std::string &nodes, const std::string &first,
+                         const std::string &second) {
+  return modelFile(
+      "moved.onnx",
+      nodes +
+          "node { op_type: 'Gather' input: 'small' input: 'first' output: 'a' "
+          "} node { op_type: 'Gather' input: 'large' input: 'second' output: "
+          "'b' } " +
+          constant("zero", "dims: 1", "int64_data: 0") +
+          constant("one", "dims: 1", "int64_data: 1") +
+          constant("two", "dims: 1", "int64_data: 2") +
+          constant("three", "dims: 1", "int64_data: 3") +
+          constant("eight", "dims: 1", "int64_data: 8") + "input { " +
           info("cats", 7, {"4", "2"}) + " } input { " +
           info("small", 1, {"3", "6"}) + " } input { " +
           info("large", 1, {"9", "6"}) + " } output { " +
-          info("y", 1, {"4", "6"}) + " }");
+          info("a", 1, {first, "6"}) + " } output { " +
+          info("b", 1, {second, "6"}) + " }");
+}
+
+static std::string slice(const std::string &of, const std::string &from,
+                         const std::string &to, const std::string &step,
+                         const std::string &name) {
+  return "node { op_type: 'Slice' input: '" + of + "' input: '" + from +
+         "' input: '" + to + "' input: 'zero' input: '" + step + "' output: '" +
+         name + "' } ";
+}
+
+// Columns are columns behind transpositions, reshapes and steps, too.
+TEST(DataLimits, ColumnsAreFoundBehindWhatMovesThem) {
   std::vector<std::string> inputs = {"cats", "small", "large"};
+  std::string flat = "node { op_type: 'Flatten' input: 'cats' output: 'f' "
+                     "attribute { name: 'axis' i: 0 type: INT } } "
+                     "node { op_type: 'Squeeze' input: 'f' input: 'zero' "
+                     "output: 't' } ";
+  std::string path = moved(flat + slice("t", "zero", "eight", "two", "first") +
+                               slice("t", "one", "eight", "two", "second"),
+                           "4", "4");
+  EXPECT_EQ(rowsOf(path, "cats", inputs), 0);
+  EXPECT_EQ(partsOf(path, "cats", inputs), kColumns);
+  std::string turned =
+      "node { op_type: 'Transpose' input: 'cats' output: 't' } "
+      "node { op_type: 'Gather' input: 't' input: 'zero' output: 'r0' "
+      "attribute { name: 'axis' i: 0 type: INT } } "
+      "node { op_type: 'Gather' input: 't' input: 'one' output: 'r1' "
+      "attribute { name: 'axis' i: 0 type: INT } } "
+      "node { op_type: 'Squeeze' input: 'r0' input: 'zero' output: 'first' } "
+      "node { op_type: 'Squeeze' input: 'r1' input: 'zero' output: 'second' } ";
+  EXPECT_EQ(partsOf(moved(turned, "4", "4"), "cats", inputs), kColumns);
+}
+
+// Of elements that are no columns the larger table's limit holds for all,
+// where all of them are indices.
+TEST(DataLimits, PlacesThatAreNoColumnsTakeTheLargest) {
+  std::vector<std::string> inputs = {"cats", "small", "large"};
+  std::string flat = "node { op_type: 'Flatten' input: 'cats' output: 'f' "
+                     "attribute { name: 'axis' i: 0 type: INT } } "
+                     "node { op_type: 'Squeeze' input: 'f' input: 'zero' "
+                     "output: 't' } ";
+  std::string path = moved(flat + slice("t", "zero", "three", "one", "first") +
+                               slice("t", "three", "eight", "one", "second"),
+                           "3", "5");
   EXPECT_EQ(rowsOf(path, "cats", inputs), 9);
   EXPECT_EQ(partsOf(path, "cats", inputs), "");
 }

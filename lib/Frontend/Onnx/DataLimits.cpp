@@ -6,13 +6,15 @@
 // back to arguments through ops that move values and change none (a shift of
 // tokens by one, a reshape). The arguments say so from then on: data are
 // checked before a step sees them. Where parts of an argument (columns that
-// pick rows of a table each) have limits of their own, each part's are noted.
-// Of parts that cannot be told apart the largest limit is; where other parts
+// pick rows of a table each) have limits of their own, each part's are noted
+// (DataPlaces.cpp finds those that take more than slices to reach). Of parts
+// that cannot be told apart the largest limit is; where other parts
 // have another meaning, none is. Where something was computed on the
 // way nothing is known, and nothing is claimed. O(ops), and O(ops) again for
 // each argument of which such parts are read.
 //
 //===----------------------------------------------------------------------===//
+#include "DataPlaces.h"
 #include "GraphImporter.h"
 #include "ckopt/Base/IntegerLimits.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -41,21 +43,6 @@ struct Source {
   Part part;
 };
 } // namespace
-
-/// Whether the op's results are its operand's integers: no bool of them, and no
-/// type that wraps the values of a wider one.
-static bool keepsIntegers(Operation *op) {
-  if (isa<PinOp>(op))
-    return true;
-  auto cast = dyn_cast<CastOp>(op);
-  if (!cast)
-    return false;
-  Type from = getElementTypeOrSelf(cast.getInput().getType()),
-       to = getElementTypeOrSelf(cast.getOutput().getType());
-  return to == from || to.getIntOrFloatBitWidth() >= 32 ||
-         (isa<IntegerType>(from) && !to.isInteger(1) &&
-          to.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth());
-}
 
 /// Whether the op's results are values of its first operand, or constants, at
 /// places that nothing here follows.
@@ -250,8 +237,15 @@ void LimitCollector::limit(OpOperand &operand, const IntegerLimits &limits) {
     StringRef role = argumentRole(function, number);
     bool isData =
         limits.classes || role == roles::kInput || role == roles::kTarget;
-    if (isData && holdsIntegers(argument))
+    if (!isData || !holdsIntegers(argument))
+      continue;
+    auto places = part.kind == Part::Unclear ? placesOf(operand.get(), argument)
+                                             : std::nullopt;
+    if (!places)
       arguments[number].add(limits, part);
+    else
+      for (auto [axis, low, high] : *places)
+        arguments[number].add(limits, {Part::Window, axis, low, high});
   }
 }
 
