@@ -174,8 +174,7 @@ static llvm::Error compareHashes(const Ranks &ranks, GivenHashes hashes,
   const std::vector<GivenHashes> &all = *gathered;
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].failed)
-      return rankError("rank " + llvm::Twine(rank) +
-                       " failed; its own message says why");
+      return failedRank(rank);
   for (size_t rank = 1; rank < all.size(); ++rank) {
     bool model = all[rank].model != all[0].model;
     if (model || all[rank].weights != all[0].weights)

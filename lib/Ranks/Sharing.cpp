@@ -105,12 +105,6 @@ llvm::Error Ranks::shareMainPath(std::string &path) const {
   return llvm::Error::success();
 }
 
-/// The error of a rank that another one's keeps from its work.
-static llvm::Error failedRank(size_t rank) {
-  return rankError("rank " + llvm::Twine(rank) +
-                   " failed; its own message says why");
-}
-
 llvm::Error Ranks::agreeOnError(llvm::Error own) const {
   if (own && failureEndsAll())
     return own;

@@ -137,8 +137,7 @@ llvm::Expected<HostTensor> SessionParts::read(size_t number, int64_t begin,
     return rankError(error);
   for (size_t rank = 0; rank < failed.size(); ++rank)
     if (failed[rank])
-      return rankError("rank " + llvm::Twine(rank) +
-                       " failed; its own message says why");
+      return failedRank(rank);
   Overlap own = overlap(request, 0);
   if (!own.count)
     return piece;

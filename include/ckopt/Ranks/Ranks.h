@@ -31,6 +31,12 @@ inline llvm::Error rankError(const MessageText &text) {
   return makeError(ExitRank, text);
 }
 
+/// Makes the error that another rank's keeps this one from its work.
+inline llvm::Error failedRank(size_t rank) {
+  return rankError("rank " + llvm::Twine(rank) +
+                   " failed; its own message says why");
+}
+
 /// What the ranks of a program do together.
 enum class Call : int64_t {
   Compile,

@@ -182,9 +182,10 @@ ckrt_status refuseConversion(const TensorInfo &t, DType from, DType to) {
 
 /// Refuses labels and indices that the step would clamp, before anything is
 /// written. Integers alone: others are refused already.
-ckrt_status checkLimits(const TensorInfo &t, DType from, const char *host,
+ckrt_status checkLimits(const TensorInfo &t, const TensorLimits &allowed,
+                        DType from, const char *host,
                         std::span<const int64_t> shape) {
-  auto beyond = findBeyond(t.limits, from, host, shape);
+  auto beyond = findBeyond(allowed, from, host, shape);
   if (!beyond)
     return CKRT_OK;
   const IntegerLimits &limits = beyond->limits;
@@ -214,7 +215,8 @@ ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
   auto from = static_cast<DType>(dtype);
   status = refuseConversion(t, from, t.dtype);
   if (status == CKRT_OK)
-    status = checkLimits(t, from, static_cast<const char *>(data), t.shape);
+    status = checkLimits(t, t.limits, from, static_cast<const char *>(data),
+                         t.shape);
   if (status != CKRT_OK)
     return status;
   OpenTensor open(*session, t, accessToWrite(t));
@@ -313,12 +315,12 @@ ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
                 "tensor '" + t.name + "': " + std::to_string(value) +
                     " is no value of " + std::string(dtypeName(t.dtype)));
   // One value for all places keeps the limits of all parts.
-  TensorInfo one = t;
-  for (PartLimits &part : one.limits.parts)
-    part.low = 0, part.high = 1;
-  std::vector<int64_t> shape(t.shape.size(), elementCount(t) ? 1 : 0);
-  if (ckrt_status status = checkLimits(one, t.dtype, element, shape))
-    return status;
+  TensorLimits every = {t.limits.all, {}};
+  for (const PartLimits &part : t.limits.parts)
+    every.all.narrow(part.limits);
+  if (elementCount(t))
+    if (ckrt_status status = checkLimits(t, every, t.dtype, element, {}))
+      return status;
   OpenTensor open(*session, t, accessToWrite(t));
   if (open.status != CKRT_OK)
     return open.status;
