@@ -53,6 +53,11 @@ ckopt::checkLossSettings(const StepOptions &step,
       if (setting != ~0u && kind.settings & setting)
         takers += takers.empty() ? Setting("loss", kind.name)
                                  : MessageText(", ") + kind.name;
+    auto attached = llvm::find_if(
+        terms, [](const LossTerm &term) { return term.attaches(); });
+    if (attached != terms.end())
+      return usageError(Setting::ofFlag(flag) + " is for " + takers +
+                        ", not for " + attached->kind);
     return usageError(Setting::ofFlag(flag) +
                       " is for losses that are attached (" +
                       (takers.empty() ? Setting("loss", "KIND") : takers) +

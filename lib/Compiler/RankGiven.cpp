@@ -108,7 +108,7 @@ llvm::Error ckopt::agreeOnFlags(const CompileOptions &options) {
         return rankError(who + " differs from rank 0 in its options: " +
                          written(other, name, who) + ", " +
                          written(first, name, "rank 0") +
-                         "; all ranks take the same command line");
+                         "; all ranks take the same settings");
     }
   }
   return llvm::Error::success();
@@ -181,7 +181,7 @@ static llvm::Error compareHashes(const Ranks &ranks, GivenHashes hashes,
       return rankError("rank " + llvm::Twine(rank) +
                        " differs from rank 0 in its " +
                        (model ? "model" : weights) +
-                       ": all ranks take the same command line and files");
+                       ": all ranks take the same settings and files");
   }
   return llvm::Error::success();
 }

@@ -251,9 +251,6 @@ llvm::Error DriverFlags::settleSchedule() {
 
 llvm::Error DriverFlags::settleOptimizer() {
   OptimizerSettings &opt = o.compile.step.optimizer;
-  if (!o.emaOutput.empty() && opt.ema == 0)
-    return usageError(Setting("ema-out") + " writes averaged weights: give " +
-                      Setting("ema", "D") + ", too");
   o.train.schedule.base = learningRateOr(o.train.schedule.base, opt.kind);
   if (opt.kind.empty()) {
     if (!opt.values.empty() || !groups.empty() || opt.ema > 0)

@@ -102,12 +102,37 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   return checkThreadsHere(options.compile.step.threads);
 }
 
+llvm::Error DriverFlags::checkRead() const {
+  const StepOptions &step = o.compile.step;
+  const MessageText ranks = Setting("parallel") + " with several ranks";
+  const struct {
+    std::vector<const char *> flags;
+    bool areRead;
+    MessageText reader;
+  } rules[] = {
+      {{"rank-timeout"}, step.ranks > 1, ranks},
+      {{"no-overlap", "sync-batchnorm"}, given.count("parallel") > 0, ranks},
+      {{"loss-scale", "loss-scale-init", "loss-scale-growth-interval"},
+       step.precision == Precision::F16,
+       Setting("precision", "f16")},
+      {{"loss-scale-init", "loss-scale-growth-interval"},
+       step.lossScaling.dynamic,
+       Setting("loss-scale", "dynamic")},
+      {{"sequence", "token-type"}, !o.data.tokens.empty(), Setting("tokens")},
+      {{"data-cache"}, !o.data.path.empty(), Setting("data")},
+      {{"ema-out"}, step.optimizer.ema > 0, Setting("ema")},
+  };
+  for (const auto &[flags, areRead, reader] : rules)
+    for (const char *flag : flags)
+      if (!areRead && given.count(flag))
+        return usageError(Setting::ofFlag(flag) + " is for " + reader +
+                          ": without it nothing reads it");
+  return llvm::Error::success();
+}
+
 /// Gives a rank its share of the batch, and of the machine's cores.
 llvm::Error DriverFlags::settleParallel() {
   StepOptions &step = o.compile.step;
-  if (given.count("rank-timeout") && step.ranks == 1)
-    return usageError(Setting("rank-timeout") + " is for " +
-                      Setting("parallel") + " with several ranks");
   if (!o.ncclId.empty()) {
     auto target = findTarget(step.target);
     if (!target)
@@ -117,13 +142,6 @@ llvm::Error DriverFlags::settleParallel() {
           Setting("nccl-id") + " is for " + Setting("parallel") +
           " with several ranks on GPUs: " + Setting("target", "cuda"));
   }
-  if (!step.overlap && !given.count("parallel"))
-    return usageError(Setting("no-overlap") + " is for " + Setting("parallel") +
-                      " with several ranks");
-  if (step.syncNorms && !given.count("parallel"))
-    return usageError(Setting("sync-batchnorm") + " is for " +
-                      Setting("parallel") +
-                      " with several ranks: one process sees the whole batch");
   if (step.ranks == 1)
     return llvm::Error::success();
   std::optional<int64_t> &batch = o.compile.import.batch;
@@ -147,10 +165,8 @@ llvm::Error DriverFlags::settleParallel() {
 }
 
 llvm::Error DriverFlags::settle() {
-  if (given.count("best-by") && o.train.keepBest.empty() && !o.train.earlyStop)
-    return usageError(Setting("best-by") + " judges evaluations for " +
-                      Setting("keep-best") + " and " + Setting("early-stop") +
-                      ": give one of them");
+  if (llvm::Error error = checkRead())
+    return error;
   if (llvm::Error error = settleParallel())
     return error;
   if (llvm::Error error = settleTarget())

@@ -31,6 +31,17 @@ const Flag *FlagTable::find(StringRef name, unsigned groups) const {
   return nullptr;
 }
 
+/// Returns whether `name` is one of the words of a longer name: "budget" of
+/// "memory-budget".
+static bool isWordOf(StringRef name, StringRef whole) {
+  llvm::SmallVector<StringRef> words;
+  whole.split(words, '-');
+  return llvm::any_of(words, [&](StringRef word) {
+    return word == name || (name.size() > 4 && // "bugdet"
+                            word.edit_distance(name, true, 2) <= 2);
+  });
+}
+
 const Flag *FlagTable::nearest(StringRef name, unsigned groups) const {
   const Flag *best = nullptr;
   // A name that shares less than half with another one is not a misspelling of
@@ -43,6 +54,11 @@ const Flag *FlagTable::nearest(StringRef name, unsigned groups) const {
         distance = d;
         best = &flag;
       }
+  auto hasWord = [&](const Flag &flag) {
+    return (flag.groups & groups) && isWordOf(name, flag.name);
+  };
+  if (auto whole = llvm::find_if(flags, hasWord); !best && whole != flags.end())
+    return &*whole;
   return best;
 }
 

@@ -76,18 +76,57 @@ static uint64_t hashStep(const Compilation &compilation) {
 }
 
 /// What the loop depends on beside the step.
-static uint64_t hashOptions(const Compilation &compilation,
-                            const Session &session, const TrainOptions &train) {
+static StringMetadata loopOptions(const Compilation &compilation,
+                                  const Session &session,
+                                  const TrainOptions &train) {
+  StringMetadata options =
+      runIdentity(compilation.given(), train, session, /*data=*/"");
+  auto set = [&](const char *name, const auto &value) {
+    if (value)
+      options[name] = std::to_string(value);
+  };
+  options["epochs"] = std::to_string(train.epochs);
+  set("max-steps", train.maxSteps);
+  set("validate-every", train.validateEvery);
+  set("checkpoint-every", train.checkpointEvery);
+  set("early-stop", train.earlyStop);
+  set("keep-best", !train.keepBest.empty());
+  set("resume", !train.resume.empty());
+  if (train.bestBy)
+    options["best-by"] = train.bestBy->name();
+  if (train.stopAsked)
+    options["stop-asked"] = "yes";
+  return options;
+}
+
+/// Ranks whose options differ are told which.
+static llvm::Error compareLoops(const Ranks &ranks, const StringMetadata &own) {
   std::string text;
-  llvm::raw_string_ostream stream(text);
-  for (const auto &[key, value] :
-       runIdentity(compilation.given(), train, session, /*data=*/""))
-    stream << key << "=" << value << "\n";
-  stream << train.epochs << " " << train.maxSteps << " " << train.validateEvery
-         << " " << train.checkpointEvery << " " << train.bestBy.name() << " "
-         << train.earlyStop << " " << train.keepBest.empty() << " "
-         << train.resume.empty() << " " << bool(train.stopAsked);
-  return hashOf(text);
+  for (const auto &[key, value] : own)
+    text += key + '\0' + value + '\1';
+  auto texts = ranks.gatherTexts(text);
+  if (!texts)
+    return texts.takeError();
+  auto parse = [](llvm::StringRef text) {
+    StringMetadata options;
+    while (!text.empty()) {
+      auto [option, rest] = text.split('\1');
+      auto [key, value] = option.split('\0');
+      options[key.str()] = value.str();
+      text = rest;
+    }
+    return options;
+  };
+  for (size_t rank = 1; rank < texts->size(); ++rank)
+    if ((*texts)[rank] != texts->front()) {
+      OptionDifference option =
+          compareOptions(parse(texts->front()), parse((*texts)[rank])).front();
+      return rankError("rank " + std::to_string(rank) +
+                       " differs from rank 0 in its options: " + option.name +
+                       " is " + option.is + ", of rank 0 " + option.was +
+                       "; all ranks take the same settings");
+    }
+  return llvm::Error::success();
 }
 
 static llvm::Error compareRanks(const Compilation &compilation,
@@ -99,11 +138,13 @@ static llvm::Error compareRanks(const Compilation &compilation,
   auto state = hashStart(compilation, session);
   if (!state)
     return state.takeError();
-  constexpr std::array<const char *, 4> kinds = {"data", "options",
-                                                 "compiled step", "weights"};
+  if (llvm::Error error =
+          compareLoops(ranks, loopOptions(compilation, session, train)))
+    return error;
+  constexpr std::array<const char *, 3> kinds = {"data", "compiled step",
+                                                 "weights"};
   using Hashes = std::array<uint64_t, kinds.size()>;
-  Hashes own = {hashOf(data), hashOptions(compilation, session, train),
-                hashStep(compilation), *state};
+  Hashes own = {hashOf(data), hashStep(compilation), *state};
   auto gathered = ranks.gather(own);
   if (!gathered)
     return gathered.takeError();
@@ -113,8 +154,8 @@ static llvm::Error compareRanks(const Compilation &compilation,
       if (all[rank][kind] != all[0][kind])
         return rankError("rank " + std::to_string(rank) +
                          " differs from rank 0 in its " + kinds[kind] +
-                         ": all ranks take the same command line, files and "
-                         "kind of machine");
+                         ": all ranks take the same settings, files and kind "
+                         "of machine");
   return llvm::Error::success();
 }
 

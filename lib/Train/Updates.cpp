@@ -160,22 +160,10 @@ static llvm::Error checkHorizon(llvm::StringRef path, std::string was,
                                Setting("max-steps") + " to stop earlier)"));
 }
 
-/// The options by the names of the flags that ask for them, without the end of
-/// the schedule, which has a check of its own.
-static StringMetadata byFlags(const StringMetadata &options) {
-  static const std::pair<const char *, const char *> flags[] = {
-      {"schedule", "lr-schedule"},
-      {"dims", "dim"},
-      {"cpu", "cpu, -O"},
-      {"steps-before", "updates outside of its epochs"}};
-  StringMetadata result = options;
-  result.erase(horizonKey);
-  for (auto [key, flag] : flags)
-    if (auto node = result.extract(key)) {
-      node.key() = flag;
-      result.insert(std::move(node));
-    }
-  return result;
+/// Options without the end of the schedule, which has a check of its own.
+static StringMetadata withoutHorizon(StringMetadata options) {
+  options.erase(horizonKey);
+  return options;
 }
 
 llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
@@ -183,7 +171,8 @@ llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
                               const StringMetadata &options,
                               const LearningRateSchedule &schedule) {
   const StringMetadata &saved = checkpoint.state.options;
-  if (llvm::Error error = checkOptions(byFlags(saved), byFlags(options), path))
+  if (llvm::Error error =
+          checkOptions(withoutHorizon(saved), withoutHorizon(options), path))
     return error;
   auto endIn = [](const StringMetadata &known) -> std::string {
     auto found = known.find(horizonKey);

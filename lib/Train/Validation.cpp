@@ -11,8 +11,12 @@
 
 using namespace ckopt;
 
-llvm::Error ckopt::checkValidation(const TrainOptions &options,
-                                   bool hasSamples) {
+llvm::Error ckopt::checkValidation(const TrainOptions &options, bool hasSamples,
+                                   bool hasMetrics) {
+  if (options.bestBy && options.keepBest.empty() && !options.earlyStop)
+    return usageError(Setting("best-by") + " judges evaluations for " +
+                      Setting("keep-best") + " and " + Setting("early-stop") +
+                      ": give one of them");
   MessageText asks;
   if (options.validateEvery)
     asks = Setting("validate-every");
@@ -20,6 +24,8 @@ llvm::Error ckopt::checkValidation(const TrainOptions &options,
     asks = Setting("keep-best");
   else if (options.earlyStop)
     asks = Setting("early-stop");
+  else if (hasMetrics)
+    asks = Setting("metrics");
   if (!asks.empty() && !hasSamples)
     return usageError(asks + " needs " + Setting("validation") + " or " +
                       Setting("holdout"));
@@ -40,10 +46,11 @@ llvm::Error ckopt::checkValidation(const TrainOptions &options,
 
 Validation::Validation(Session &session, const StepData &given,
                        const TrainOptions &options)
-    : session(session), data(given), options(options) {
-  if (options.bestBy.kind != Metric::Kind::Loss &&
-      !llvm::is_contained(data.metrics, options.bestBy))
-    data.metrics.push_back(options.bestBy);
+    : session(session), data(given), options(options),
+      bestBy(options.bestBy.value_or(Metric())) {
+  if (bestBy.kind != Metric::Kind::Loss &&
+      !llvm::is_contained(data.metrics, bestBy))
+    data.metrics.push_back(bestBy);
 }
 
 llvm::Error Validation::open(BatchSource &source) {
@@ -55,7 +62,8 @@ llvm::Error Validation::open(BatchSource &source) {
     return rest.takeError();
   heldOut = std::move(*rest);
   samples = heldOut ? heldOut.get() : options.validation;
-  if (llvm::Error error = checkValidation(options, exists()))
+  if (llvm::Error error =
+          checkValidation(options, exists(), !data.metrics.empty()))
     return error;
   if (!exists())
     return llvm::Error::success();
@@ -65,7 +73,7 @@ llvm::Error Validation::open(BatchSource &source) {
 bool Validation::resume(const std::optional<BestEvaluation> &saved) {
   if (!saved || !wantsBest())
     return true;
-  if (saved->metric != options.bestBy.name())
+  if (saved->metric != bestBy.name())
     return false;
   best = saved;
   return true;
@@ -80,10 +88,9 @@ bool Validation::isDue(int64_t step, bool epochEnds) const {
 }
 
 void Validation::judge(int64_t step, const MetricSums &sums) {
-  double value = options.bestBy.of(sums);
-  if (std::isfinite(value) &&
-      (!best || options.bestBy.isBetter(value, best->value)))
-    best = BestEvaluation{options.bestBy.name(), value, step, 0};
+  double value = bestBy.of(sums);
+  if (std::isfinite(value) && (!best || bestBy.isBetter(value, best->value)))
+    best = BestEvaluation{bestBy.name(), value, step, 0};
   else if (best)
     ++best->since;
 }

@@ -53,12 +53,15 @@ def is_one_batch(value) -> bool:
     return isinstance(value, tuple) and bool(value) and all(hasattr(v, "shape") for v in value)
 
 
-def _whole(name, value):
+def _whole(name, value, least):
     """An option that counts something."""
     try:
-        return operator.index(value)
+        count = operator.index(value)
     except TypeError:
         raise UsageError(f"{name}={value!r} is no whole number") from None
+    if count < least:
+        raise UsageError(f"{name}={value!r} is no whole number from {least} on")
+    return count
 
 
 def metric_names(metrics) -> str:
@@ -199,13 +202,18 @@ def run(step, samples, *, validation, convert, cast, strict, first, report: Call
                for name, value in options.items() if value is not None}
     if "metrics" in options:
         options["metrics"] = metric_names(options["metrics"])
-    for name in ("epochs", "max_steps", "validate_every", "checkpoint_every", "early_stop"):
+    for name, least in (("epochs", 0), ("max_steps", 0), ("validate_every", 1),
+                        ("checkpoint_every", 1), ("early_stop", 1)):
         if name in options:
-            options[name] = _whole(name, options[name])
-    count = None if count is None else _whole("samples_per_epoch", count)
+            options[name] = _whole(name, options[name], least)
+    count = None if count is None else _whole("samples_per_epoch", count, 1)
     before = step._step.epochs
+    samples = samples_of(step, samples, convert, cast, strict=strict, first=first)
+    if count is not None and not isinstance(samples, Batches):
+        raise UsageError("samples_per_epoch is for batches that are iterated: the samples given "
+                         "have a number of their own")
     made = step._step.fit(
-        samples_of(step, samples, convert, cast, strict=strict, first=first),
+        samples,
         samples_of(step, validation, convert, cast), count, report, dict(options, strict=strict))
     result = FitResult(**made)
     return result, max(result.epochs - before, 0) if result.dropped else 0

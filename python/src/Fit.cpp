@@ -301,9 +301,6 @@ nb::dict fit(Step &self, nb::object samples, nb::object validation,
     request.metrics = take(parseMetrics(names, "metrics"));
   if (!best.empty())
     train.bestBy = take(parseMetric(best, "best_by"));
-  if (!best.empty() && train.keepBest.empty() && !train.earlyStop)
-    throw Failure{ExitUsage, "best_by judges evaluations for keep_best and "
-                             "early_stop: give one of them"};
   Raised raised;
   try {
     TrainResult result =

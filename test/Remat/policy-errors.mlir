@@ -20,12 +20,12 @@
 // NOTHING: error: remat: save 'blok1' matches nothing; near it: 'block1', 'block2' (the whole name has to match)
 // PART: error: remat: recompute 'block' matches nothing; near it: 'block1', 'block2'
 // KIND: error: remat: save 'op:conv' matches nothing; near it: 'ckopt.
-// CLASS: error: remat: checkpoint 'class:Layer' matches nothing; nothing here has such a name
+// CLASS: error: remat: the checkpointed region 'class:Layer' matches nothing; nothing here has such a name
 // ONLY: error: remat: policy save_only_these_names 'q' matches nothing
 // DISAGREE: error: {{.*}}remat: save 'block1' and recompute 'block.' disagree about 'block1'; make one of them narrower
 // REGEX: error: remat: save: 'blo(ck' is no regular expression: parentheses not balanced
 // NOREGEX: error: remat: save: the rule 'op:' has no regular expression
-// MODULES: error: remat: checkpoint: 'op:exp' must name modules
+// MODULES: error: remat: the checkpointed region 'op:exp' must name modules
 // MODE: error: remat: '{{.*}}' is none of auto, per-block, sequential:K
 // SEGMENTS: error: remat: 'sequential:9' needs as many ops; @step has 2 in its forward pass
 // BLOCKS: error: remat: 'per-block' finds no repeated blocks in @step: {{.*}}name the regions by 'checkpoint'

@@ -129,7 +129,7 @@ fails(1 "label|class" ${client} ${SOURCE}/test/data/models/digits_cnn.onnx ${WOR
 fails(1 "the program's digits: array 'target': sample [0-9]+ of epoch [0-9]+ has the label 99"
       ${client} ${SOURCE}/test/data/models/digits_cnn.onnx own:${WORK}/wrong.npz 64MiB 100 0.001
       ${WORK}/no.safetensors)
-fails(1 "option 'data' was" ${client} ${digits} 64MiB 20 0.001 ${WORK}/no.safetensors ${WORK}/own.ckpt resume)
+fails(1 "the data was" ${client} ${digits} 64MiB 20 0.001 ${WORK}/no.safetensors ${WORK}/own.ckpt resume)
 fails(5 "finite" ${client} ${own} 64MiB 20 1e38 ${WORK}/no.safetensors)
 # Refusals are the same numbers in C.
 fails(1 "when the run was saved" ${ctrain} 64MiB 20 0.002 ${WORK}/no.safetensors ${WORK}/c.ckpt resume)

@@ -30,9 +30,10 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
                       "and evaluations read their samples again; give a file");
   if (!options.validation.empty() && options.train.holdout > 0)
     return usageError("give one of --validation and --holdout");
-  if (llvm::Error error =
-          checkValidation(options.train, !options.validation.empty() ||
-                                             options.train.holdout > 0))
+  if (llvm::Error error = checkValidation(options.train,
+                                          !options.validation.empty() ||
+                                              options.train.holdout > 0,
+                                          !options.data.metrics.empty()))
     return error;
   if (!(options.train.holdout >= 0 && options.train.holdout < 1))
     return usageError("--holdout must lie in [0, 1)");
@@ -140,8 +141,8 @@ static void printBest(llvm::raw_ostream &os, const TrainOptions &options,
   if (!result.best)
     return;
   os << "best " << result.best->metric << " "
-     << options.bestBy.format(result.best->value) << ", after step "
-     << result.best->step;
+     << options.bestBy.value_or(Metric()).format(result.best->value)
+     << ", after step " << result.best->step;
   if (!options.keepBest.empty())
     os << ", in " << options.keepBest;
   os << "\n";

@@ -151,12 +151,13 @@ TEST_F(Checkpoints, LongListsAreCut) {
 }
 
 TEST_F(Checkpoints, OptionsThatChanged) {
-  StringMetadata now = {{"optimizer", "sgd"}, {"lr", "0.1"}};
+  StringMetadata now = {{"optimizer", "sgd"}, {"lr", "0.10000000000000001"}};
   const std::string text = textOf(checkOptions(some().state.options, now, "c"));
-  expectContains(text, "option 'optimizer' was 'adamw' when the run was saved, "
+  expectContains(text, "--optimizer was 'adamw' when the run was saved, "
                        "now it is 'sgd'");
-  expectContains(text, "option 'lr' was not set");
-  expectContains(text, "option 'batch' was '64' when the run was saved, now it "
+  expectContains(text,
+                 "--lr was not set when the run was saved, now it is '0.1'");
+  expectContains(text, "--batch was '64' when the run was saved, now it "
                        "is not set");
 }
 

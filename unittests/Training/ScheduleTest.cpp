@@ -146,11 +146,11 @@ TEST(Schedule, BadFieldsAreUsageErrors) {
                  "needs more steps in all (5) than warm-up steps (5)");
   expectContains(textOf(S{cosine, 1, 0, 5, 1.5}.verify()), "between 0 and 1");
   expectContains(textOf(S{ScheduleKind::Step, 1, 0, 5, 0}.verify()),
-                 "step size of 1 or more");
+                 "--lr-step-size of 1 or more");
   expectContains(textOf(S{ScheduleKind::MultiStep, 1, 0, 5, 0}.verify()),
-                 "needs milestones");
+                 "needs --lr-milestones");
   expectContains(textOf(S{ScheduleKind::OneCycle, 1, 2, 5, 0}.verify()),
-                 "no other warm-up");
+                 "leave out --warmup-steps");
   EXPECT_EQ(codeOf(S{cosine, 1, 0, 0, 0}.verify()), ExitUsage);
 }
 

@@ -97,6 +97,8 @@ private:
   /// Sets the budget from a flag; a second budget of another kind is an error.
   llvm::Error setBudget(const MessageText &flag, const MemoryBudget &budget);
 
+  /// Refuses flags that nothing would read beside the others.
+  llvm::Error checkRead() const;
   llvm::Error settleParallel();
   llvm::Error settleGroups();
   llvm::Error settleSchedule();

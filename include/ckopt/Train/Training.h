@@ -63,7 +63,8 @@ struct TrainOptions {
   BatchSource *validation = nullptr;
   /// Steps; 0: at the end, and after each epoch where the best is asked for.
   int64_t validateEvery = 0;
-  Metric bestBy; ///< what the best evaluation is judged by
+  /// What the best evaluation is judged by; nullopt: the loss.
+  std::optional<Metric> bestBy;
   /// Gets the state of the best evaluation so far: a checkpoint
   /// (.safetensors), or weights (.onnx); "": none.
   std::string keepBest;

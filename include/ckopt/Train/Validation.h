@@ -12,7 +12,8 @@ namespace ckopt {
 
 /// Refuses options that ask for evaluations of a run that has no samples for
 /// them, and options that contradict each other.
-llvm::Error checkValidation(const TrainOptions &options, bool hasSamples);
+llvm::Error checkValidation(const TrainOptions &options, bool hasSamples,
+                            bool hasMetrics);
 
 /// Samples that do not train: when they are evaluated, which evaluation was the
 /// best, and whether the run has had enough of them. O(1) beside evaluating.
@@ -50,6 +51,7 @@ private:
   Session &session;
   StepData data; ///< with the metric that is judged by
   const TrainOptions &options;
+  const Metric bestBy;
   BatchSource *samples = nullptr; ///< null: nothing to evaluate
   std::unique_ptr<BatchSource> heldOut;
   std::optional<BestEvaluation> best;

@@ -14,6 +14,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <charconv>
+
 using namespace llvm;
 
 namespace ckopt {
@@ -171,24 +173,61 @@ Error checkTensors(ArrayRef<TensorSpec> tensors, ArrayRef<TensorSpec> expected,
   return errors;
 }
 
+/// What an option is called: a setting, or what else a run depends on.
+static MessageText optionName(StringRef key) {
+  static const StringMap<MessageText> others = {
+      {"schedule", Setting("lr-schedule")},
+      {"dims", Setting("dim")},
+      {"cpu", "the processor and the level of optimization"},
+      {"data", "the data"},
+      {"steps-before", "the number of updates outside of its epochs"},
+      {"lr-file", "the sum of the file of " + Setting("lr-schedule")}};
+  if (auto found = others.find(key); found != others.end())
+    return found->second;
+  auto [name, number] = key.split(' '); // "group 1"
+  MessageText text = Setting::ofFlag(name);
+  return number.empty() ? text : text + " " + number;
+}
+
+/// Doubles were written with all their digits: "0.10000000000000001".
+static std::string optionValue(StringRef text) {
+  double value = 0;
+  text = text.rtrim();
+  if (!text.contains('.') || !flag::parseReal(text, value))
+    return inQuotes(text);
+  char shortest[32];
+  auto end = std::to_chars(shortest, std::end(shortest), value).ptr;
+  return inQuotes(std::string(shortest, end));
+}
+
+std::vector<OptionDifference> compareOptions(const StringMetadata &saved,
+                                             const StringMetadata &current) {
+  std::vector<OptionDifference> result;
+  StringMetadata all = current;
+  all.insert(saved.begin(), saved.end());
+  auto valueIn = [](const StringMetadata &options, const std::string &key) {
+    auto found = options.find(key);
+    return found == options.end() ? "not set" : optionValue(found->second);
+  };
+  for (const auto &[key, value] : all) {
+    auto was = saved.find(key), is = current.find(key);
+    if (was == saved.end() || is == current.end() || was->second != is->second)
+      result.push_back(
+          {optionName(key), valueIn(saved, key), valueIn(current, key)});
+  }
+  return result;
+}
+
 Error checkOptions(const StringMetadata &saved, const StringMetadata &current,
                    StringRef what) {
   Error errors = Error::success();
-  auto report = [&](StringRef key, const Twine &was, const Twine &is) {
-    errors = joinErrors(std::move(errors),
-                        inputError(what + ": option '" + key + "' was " + was +
-                                   " when the run was saved, now it is " + is));
-  };
-  for (const auto &[key, value] : current) {
-    auto it = saved.find(key);
-    if (it == saved.end())
-      report(key, "not set", "'" + value + "'");
-    else if (it->second != value)
-      report(key, "'" + it->second + "'", "'" + value + "'");
-  }
-  for (const auto &[key, value] : saved)
-    if (!current.count(key))
-      report(key, "'" + value + "'", "not set");
+  for (const OptionDifference &option : compareOptions(saved, current))
+    errors =
+        joinErrors(std::move(errors),
+                   inputError(what + ": " + option.name + " was " + option.was +
+                              " when the run was saved, now "
+                              "it is " +
+                              option.is));
   return errors;
 }
 

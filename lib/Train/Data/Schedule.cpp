@@ -72,36 +72,36 @@ double LearningRateSchedule::at(int64_t step) const {
 
 Error LearningRateSchedule::verify() const {
   const std::string units = byEpoch ? "epochs" : "steps";
+  const Setting name("lr-schedule", scheduleName(kind));
   if (!std::isfinite(base) || base < 0)
-    return usageError("the learning rate must be a finite number, at least 0");
+    return usageError(Setting("lr") + " must be a finite number, at least 0");
   if (warmupSteps < 0)
-    return usageError("the number of warm-up steps must not be negative");
+    return usageError(Setting("warmup-steps") + " must not be negative");
   if (!(minRatio >= 0 && minRatio <= 1))
-    return usageError("the smallest learning rate's ratio must lie between 0 "
-                      "and 1");
+    return usageError(Setting("min-lr-ratio") + " must lie between 0 and 1");
   if (hasEnd() && totalSteps <= warmupSteps)
-    return usageError(Twine("the ") + scheduleName(kind) +
-                      " schedule needs more " + units + " in all (" +
+    return usageError(name + " needs more " + units + " in all (" +
                       Twine(totalSteps) + ") than warm-up " + units + " (" +
                       Twine(warmupSteps) + ")");
   if (!(gamma > 0) || !std::isfinite(gamma))
-    return usageError("the factor of a schedule's steps (gamma) must be above "
-                      "0");
+    return usageError(Setting("lr-gamma") + " must be above 0");
   if (kind == ScheduleKind::Step && stepSize < 1)
-    return usageError("the step schedule needs a step size of 1 or more");
+    return usageError(name + " needs " + Setting("lr-step-size") +
+                      " of 1 or more");
   if (kind == ScheduleKind::MultiStep &&
       (milestones.empty() || milestones.front() < 0 ||
        !std::is_sorted(milestones.begin(), milestones.end())))
-    return usageError("the multistep schedule needs milestones, in ascending "
-                      "order");
+    return usageError(name + " needs " + Setting("lr-milestones") +
+                      ", in ascending order");
   bool ownShape = kind == ScheduleKind::OneCycle || kind == ScheduleKind::File;
   if (ownShape && warmupSteps)
-    return usageError(Twine("the ") + scheduleName(kind) +
-                      " schedule has no other warm-up");
+    return usageError(name + " has a shape of its own: leave out " +
+                      Setting("warmup-steps"));
   if (kind == ScheduleKind::OneCycle &&
       !(warmShare >= 0 && warmShare <= 1 && divide > 0 && divideFinal > 0))
-    return usageError("the onecycle schedule needs a rising share from 0 to 1 "
-                      "and divisors above 0");
+    return usageError(name + " needs " + Setting("lr-pct-start") +
+                      " from 0 to 1, and " + Setting("lr-div-factor") +
+                      " and " + Setting("lr-final-div-factor") + " above 0");
   if (kind == ScheduleKind::File && rates.empty())
     return usageError("the schedule's file holds no rates");
   return Error::success();

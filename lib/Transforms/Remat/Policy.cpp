@@ -218,7 +218,7 @@ LogicalResult ckopt::checkPolicyMatches(ArrayRef<FunctionOpInterface> functions,
   for (const WishRule &rule : rulesOf(policy))
     check(wishName(rule.wish), rule.rule);
   for (const std::string &text : policy.checkpoint)
-    check("checkpoint", NodeRule(text, NodeRule::Module));
+    check("the checkpointed region", NodeRule(text, NodeRule::Module));
   Saveable saveable(policy.saveable);
   if (saveable.named())
     check("policy " + policy.saveable.substr(0, policy.saveable.find('=')),

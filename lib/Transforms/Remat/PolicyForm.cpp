@@ -159,10 +159,10 @@ llvm::Error ckopt::checkPolicyForm(const RematPolicy &policy) {
   for (const std::string &text : policy.checkpoint) {
     NodeRule rule(text, NodeRule::Module);
     if (rule.target == NodeRule::Name || rule.target == NodeRule::Kind)
-      return usageError("checkpoint: '" + text +
+      return usageError("the checkpointed region '" + text +
                         "' must name modules: REGEX, scope:REGEX or "
                         "class:REGEX");
-    if (llvm::Error error = check("checkpoint", rule))
+    if (llvm::Error error = check("checkpointed regions", rule))
       return error;
   }
   Saveable saveable(policy.saveable);

@@ -331,7 +331,7 @@ LogicalResult RegionBuilder::run() {
            << "remat: 'per-block' finds no repeated blocks in @"
            << function.getName()
            << ": no class of modules and no run of kernels occurs twice; "
-              "name the regions by 'checkpoint'";
+              "name the checkpointed regions";
   if (mode.consume_front("sequential:") && !mode.getAsInteger(10, segments) &&
       failed(makeSegments(segments)))
     return failure();

@@ -82,6 +82,16 @@ llvm::Error finishSave(llvm::StringRef path, const TrainingState &state,
 llvm::Error checkTensors(llvm::ArrayRef<TensorSpec> tensors,
                          llvm::ArrayRef<TensorSpec> expected,
                          llvm::StringRef what);
+/// An option whose value is another one in another run.
+struct OptionDifference {
+  MessageText name;
+  std::string was, is; ///< as people write them; "not set"
+};
+
+/// Returns the options that differ, by name.
+std::vector<OptionDifference> compareOptions(const StringMetadata &saved,
+                                             const StringMetadata &current);
+
 /// Compares options. The error lists each one whose value differs from the
 /// checkpoint's.
 llvm::Error checkOptions(const StringMetadata &saved,
