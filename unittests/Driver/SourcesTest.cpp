@@ -301,10 +301,9 @@ TEST_F(Sources, ValidateOnSamplesOfTheirOwn) {
   options.earlyStop = 1;
   options.validateEvery = 1;
   options.schedule.base = 0; // running statistics alone change
-  options.bestBy.kind = Metric::Kind::SquaredError;
+  options.bestBy = Metric{Metric::Kind::SquaredError};
   expectIn("'mse' needs one output with targets in its shape", refusal(source));
-  options.bestBy.kind = Metric::Kind::TopK;
-  options.bestBy.k = 10; // of ten classes: no evaluation is better
+  options.bestBy = Metric{Metric::Kind::TopK, 10}; // of ten classes: no evaluation is better
   result = get(run(source));
   EXPECT_TRUE(result.stoppedEarly);
   EXPECT_EQ(result.steps, 2);
