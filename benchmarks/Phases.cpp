@@ -33,7 +33,7 @@ std::vector<Network> networks() {
 
 StepOptions trainingStep() {
   StepOptions options;
-  options.loss = *autodiff::parseLoss("cross_entropy");
+  options.loss = *parseLoss("cross_entropy");
   options.optimizer.kind = "adamw";
   options.remat.budget.kind = MemoryBudget::Kind::Minimum;
   options.remat.search.workLimit = 20000000; // about a second

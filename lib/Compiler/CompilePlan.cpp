@@ -47,8 +47,8 @@ void Compilation::noteTargets() {
   for (StringRef name : {"step", "eval"})
     if (auto function = module().lookupSymbol<func::FuncOp>(name))
       for (unsigned i = 0; i < function.getNumArguments(); ++i)
-        if (auto output = function.getArgAttrOfType<StringAttr>(
-                i, autodiff::kTargetOfAttr))
+        if (auto output =
+                function.getArgAttrOfType<StringAttr>(i, kTargetOfAttr))
           targets[argumentName(function, i)] = output.str();
 }
 

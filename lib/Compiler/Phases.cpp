@@ -63,8 +63,8 @@ static void simplify(OpPassManager &passes) {
 /// one if the host cannot compute it. One rank evaluates alone, so that its
 /// loss is no share.
 static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
-  autodiff::LossOptions loss;
-  static_cast<autodiff::LossSettings &>(loss) = options.lossSettings;
+  LossOptions loss;
+  static_cast<LossSettings &>(loss) = options.lossSettings;
   loss.terms = options.loss;
   bool attaches = !options.loss.empty(), alone = options.ranks == 1;
   if (attaches && options.evaluateLoss && alone)

@@ -10,7 +10,6 @@
 #include "ckopt/Compiler/Together.h"
 #include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Target/Cpu/Emit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
@@ -132,26 +131,4 @@ llvm::Error ckopt::emitOnMain(Compilation &compilation) {
     return *taken ? llvm::Error::success() : compilation.emit();
   };
   return fromMain(ranks, compilation.options().messages, emit, take);
-}
-
-//===----------------------------------------------------------------------===//
-// Processors
-//===----------------------------------------------------------------------===//
-
-llvm::Error ckopt::agreeOnCpu(const Ranks &ranks, CpuOptions &cpu) {
-  MachineCpu own = MachineCpu::own(ranks.name());
-  auto texts = ranks.gatherTexts(own.name + "\n" + own.architecture + "\n" +
-                                 llvm::join(own.features, "\n"));
-  if (!texts)
-    return texts.takeError();
-  std::vector<MachineCpu> all;
-  for (llvm::StringRef text : *texts) {
-    llvm::SmallVector<llvm::StringRef> lines;
-    text.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-    MachineCpu machine{lines[0].str(), lines[1].str(), {}};
-    for (llvm::StringRef feature : llvm::drop_begin(lines, 2))
-      machine.features.push_back(feature.str());
-    all.push_back(std::move(machine));
-  }
-  return settleCpu(cpu, own, all);
 }

@@ -12,6 +12,8 @@
 #include "ckopt/Compiler/Together.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
+#include "ckopt/Target/Cpu/Emit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
@@ -85,7 +87,7 @@ std::string ckopt::comparableText(llvm::StringRef value) {
   }
 }
 
-llvm::Error ckopt::agreeOnFlags(const CompileOptions &options) {
+static llvm::Error agreeOnFlags(const CompileOptions &options) {
   std::string text;
   for (const auto &[name, value] : options.flags)
     if (!isOwnAffair(name, options.step.shards > 1))
@@ -112,6 +114,34 @@ llvm::Error ckopt::agreeOnFlags(const CompileOptions &options) {
     }
   }
   return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Processors
+//===----------------------------------------------------------------------===//
+
+static llvm::Error agreeOnCpu(const Ranks &ranks, CpuOptions &cpu) {
+  MachineCpu own = MachineCpu::own(ranks.name());
+  auto texts = ranks.gatherTexts(own.name + "\n" + own.architecture + "\n" +
+                                 llvm::join(own.features, "\n"));
+  if (!texts)
+    return texts.takeError();
+  std::vector<MachineCpu> all;
+  for (llvm::StringRef text : *texts) {
+    llvm::SmallVector<llvm::StringRef> lines;
+    text.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    MachineCpu machine{lines[0].str(), lines[1].str(), {}};
+    for (llvm::StringRef feature : llvm::drop_begin(lines, 2))
+      machine.features.push_back(feature.str());
+    all.push_back(std::move(machine));
+  }
+  return settleCpu(cpu, own, all);
+}
+
+llvm::Error ckopt::agreeOnGiven(CompileOptions &options) {
+  if (llvm::Error error = agreeOnFlags(options))
+    return error;
+  return agreeOnCpu(options.ranks, options.target);
 }
 
 //===----------------------------------------------------------------------===//

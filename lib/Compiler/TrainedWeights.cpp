@@ -156,7 +156,7 @@ llvm::Error Compilation::applyGroups() {
       if (group.learningRate)
         settings.set("lr_scale", b.getF64FloatAttr(*group.learningRate /
                                                    opts.learningRate));
-      forward.setArgAttr(i, autodiff::kOptimizerAttr,
+      forward.setArgAttr(i, kOptimizerAttr,
                          settings.getDictionary(context.get()));
     }
   }

@@ -78,9 +78,7 @@ llvm::Error ckopt::joinRanks(StepSettings &settings) {
   if (llvm::Error error =
           met->meet({Call::Compile, 0, ""}, llvm::Error::success()))
     return error;
-  if (llvm::Error error = agreeOnFlags(settings.compile))
-    return error;
-  if (llvm::Error error = agreeOnCpu(*met, settings.compile.target))
+  if (llvm::Error error = agreeOnGiven(settings.compile))
     return error;
   if (!met->isMain()) {
     leaveFilesToMain(settings.train);

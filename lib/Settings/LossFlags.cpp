@@ -58,15 +58,15 @@ void DriverFlags::addLossFlags() {
   table.beginSection("The loss");
   readBy("autodiff");
   StepOptions &step = o.compile.step;
-  autodiff::LossSettings &set = step.lossSettings;
+  LossSettings &set = step.lossSettings;
   unsigned training = Stepping | Grad;
   add("loss", "TERMS", training | Run,
       "what is trained: output:NAME, a scalar of the model's own (default: "
       "'loss', or the only one), or a loss attached to an output, KIND or "
       "KIND:NAME; 'A:NAME*1+B:NAME*0.5' adds several. Kinds: " +
-          autodiff::listLossKinds() + " (docs/losses.md)",
+          listLossKinds() + " (docs/losses.md)",
       [&step](StringRef text) -> llvm::Error {
-        auto terms = autodiff::parseLoss(text);
+        auto terms = parseLoss(text);
         if (!terms)
           return withContext(terms.takeError(), Setting("loss"));
         step.loss = std::move(*terms);

@@ -120,6 +120,9 @@ llvm::Error DriverFlags::checkRead() const {
        Setting("loss-scale", "dynamic")},
       {{"sequence", "token-type"}, !o.data.tokens.empty(), Setting("tokens")},
       {{"data-cache"}, !o.data.path.empty(), Setting("data")},
+      {{"checkpoint-every"},
+       !o.train.checkpoint.empty(),
+       Setting("checkpoint")},
       {{"ema-out"}, step.optimizer.ema > 0, Setting("ema")},
   };
   for (const auto &[flags, areRead, reader] : rules)

@@ -20,9 +20,8 @@ using namespace ckopt;
 
 /// Settings of losses that differ from the defaults: what older checkpoints do
 /// not name was as it is by default.
-static void describeLoss(const autodiff::LossSettings &set,
-                         StringMetadata &result) {
-  const autodiff::LossSettings usual;
+static void describeLoss(const LossSettings &set, StringMetadata &result) {
+  const LossSettings usual;
   auto note = [&](const char *key, double value, double otherwise) {
     if (value != otherwise)
       llvm::raw_string_ostream(result[key]) << llvm::format("%.17g", value);
@@ -91,7 +90,7 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   std::string dims;
   for (const auto &[name, size] : compile.import.dims)
     dims += name + "=" + std::to_string(size) + " ";
-  result["loss"] = autodiff::formatLoss(step.loss);
+  result["loss"] = formatLoss(step.loss);
   result["dims"] = dims;
   result["layout"] = nameOf(step.layout).str();
   result["cpu"] =

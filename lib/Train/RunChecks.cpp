@@ -22,10 +22,6 @@
 using namespace ckopt;
 
 llvm::Error ckopt::checkRunFiles(const TrainOptions &options) {
-  if (options.checkpointEvery && options.checkpoint.empty())
-    return usageError(Setting("checkpoint-every") +
-                      " counts the steps between checkpoints: give " +
-                      Setting("checkpoint"));
   namespace fs = llvm::sys::fs;
   llvm::Error errors = llvm::Error::success();
   auto refuse = [&](const Setting &flag, const std::string &path,

@@ -24,6 +24,9 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
     own = usageError(llvm::Twine(impl->pending) + " of " +
                      llvm::Twine(impl->train.accumulate) +
                      " batches of the next update are in already");
+  else if (options.checkpointEvery && options.checkpoint.empty())
+    own = usageError(Setting("checkpoint-every") + " is for " +
+                     Setting("checkpoint") + ": without it nothing reads it");
   if (llvm::Error error = impl->meet({Call::Fit}, std::move(own)))
     return std::move(error);
   options.seed = impl->train.seed;

@@ -244,8 +244,16 @@ def test_best_evaluation_is_kept(digits, tmp_path):
     assert again.validation["accuracy"] == pytest.approx(best, abs=0.1)
     with pytest.raises(ckopt.UsageError, match="best_by"):
         step.fit({"x": images, "y": labels}, holdout=0.2, best_by="beauty")
-    with pytest.raises(ckopt.UsageError, match="keep_best and early_stop"):
+    with pytest.raises(ckopt.UsageError, match="'keep_best' and 'early_stop'"):
         step.fit({"x": images, "y": labels}, holdout=0.2, best_by="accuracy")
+    for unread, said in (
+            (dict(validate_every=0, holdout=0.2), "validate_every=0 is no whole number from 1 on"),
+            (dict(early_stop=0, holdout=0.2), "early_stop=0 is no whole number from 1 on"),
+            (dict(checkpoint_every=5), "'checkpoint_every' is for 'checkpoint'"),
+            (dict(metrics="top5"), "'metrics' needs 'validation' or 'holdout'"),
+            (dict(samples_per_epoch=64), "samples_per_epoch is for batches")):
+        with pytest.raises(ckopt.UsageError, match=said):
+            step.fit({"x": images, "y": labels}, **unread)
     with pytest.raises(ckopt.UsageError, match="fit needs samples"):
         step.fit(None)
 

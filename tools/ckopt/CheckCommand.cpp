@@ -81,11 +81,11 @@ static void printUnclear(const Compilation &compilation,
 
 static void printLoss(func::FuncOp forward, llvm::raw_ostream &os) {
   os << "loss:";
-  std::vector<autodiff::LossTerm> terms(1);
-  terms.front().kind = autodiff::kOutputTerm.str();
+  std::vector<LossTerm> terms(1);
+  terms.front().kind = kOutputTerm.str();
   MessageText text;
-  if (autodiff::hasScalarOutput(forward)) {
-    llvm::Error error = autodiff::resolveLoss(forward, terms, text);
+  if (hasScalarOutput(forward)) {
+    llvm::Error error = resolveLoss(forward, terms, text);
     if (!error) {
       os << " the model's own, '" << terms.front().output << "'\n";
       return;
@@ -93,10 +93,10 @@ static void printLoss(func::FuncOp forward, llvm::raw_ostream &os) {
     // With several, --loss= has to name one.
     llvm::consumeError(std::move(error));
   }
-  std::vector<autodiff::LossTerm> own(1);
-  own[0].kind = autodiff::kOutputTerm.str();
+  std::vector<LossTerm> own(1);
+  own[0].kind = kOutputTerm.str();
   MessageText remark;
-  if (llvm::Error error = autodiff::resolveLoss(forward, own, remark)) {
+  if (llvm::Error error = resolveLoss(forward, own, remark)) {
     llvm::consumeError(std::move(error));
   } else {
     os << " the model's own, '" << own[0].output << "', its only scalar\n";

@@ -49,9 +49,7 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
   met->endAllOnFailure();
   met->beginPreparing();
   options.compile.ranks = *met;
-  if (llvm::Error error = agreeOnFlags(options.compile))
-    return error;
-  if (llvm::Error error = agreeOnCpu(*met, options.compile.target))
+  if (llvm::Error error = agreeOnGiven(options.compile))
     return error;
   if (met->isMain()) {
     if (auto message = describeBinding(options.compile.step.threads);

@@ -88,11 +88,11 @@ TEST_P(GoldenNetwork, GradientsMatchPyTorch) {
   EXPECT_EQ(llvm::join(model->diagnosis.lost, "; "), "");
   TensorMap data = get(readNpz(folder + "/data.npz"));
   auto function = model->module->lookupSymbol<func::FuncOp>("forward");
-  autodiff::LossOptions loss;
+  LossOptions loss;
   loss.terms.front().kind = GetParam().loss;
   ASSERT_TRUE(succeeded(normalize(function)));
   ASSERT_TRUE(succeeded(makeEval(function, "eval")));
-  ASSERT_TRUE(succeeded(autodiff::attachLoss(function, loss)));
+  ASSERT_TRUE(succeeded(attachLoss(function, loss)));
   ASSERT_TRUE(succeeded(autodiff::differentiate(function, {})));
   decompose(function);
   ASSERT_TRUE(succeeded(mlir::verify(model->module.get())));

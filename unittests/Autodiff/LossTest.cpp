@@ -78,14 +78,14 @@ INSTANTIATE_TEST_SUITE_P(
 namespace {
 /// A model whose output is its parameter, with a loss.
 struct LossModel {
-  LossModel(const std::string &type, const autodiff::LossOptions &options) {
+  LossModel(const std::string &type, const LossOptions &options) {
     std::string text =
         "func.func @forward(%x: " + type +
         " {ckopt.name = \"x\", ckopt.role = \"parameter\"}) -> " + type +
         " {\n  return %x : " + type + "\n}\n";
     module = parseSourceString<ModuleOp>(text, &testContext());
     function = module->lookupSymbol<func::FuncOp>("forward");
-    attached = succeeded(autodiff::attachLoss(function, options)) &&
+    attached = succeeded(attachLoss(function, options)) &&
                succeeded(mlir::verify(module.get()));
   }
 
@@ -119,7 +119,7 @@ TEST(AttachLoss, CrossEntropyIsTheMeanOverCountedTargets) {
 }
 
 TEST(AttachLoss, ShapesOfTargets) {
-  auto shape = [](const std::string &type, autodiff::LossOptions options) {
+  auto shape = [](const std::string &type, LossOptions options) {
     LossModel model(type, options);
     EXPECT_TRUE(model.attached);
     return std::vector<int64_t>(model.type(1).getShape());
@@ -128,16 +128,16 @@ TEST(AttachLoss, ShapesOfTargets) {
   EXPECT_EQ(shape("tensor<2x7xf32>", {}), Ints({2}));
   EXPECT_EQ(shape("tensor<2x5x7xf32>", {}), Ints({2, 5}));
   EXPECT_EQ(shape("tensor<2x7x3x4xf32>", {}), Ints({2, 3, 4}));
-  autodiff::LossOptions channels;
+  LossOptions channels;
   channels.classAxis = 1;
   EXPECT_EQ(shape("tensor<2x5x7xf32>", channels), Ints({2, 7}));
-  autodiff::LossOptions mse;
+  LossOptions mse;
   mse.terms.front().kind = "mse";
   EXPECT_EQ(shape("tensor<2x5xf32>", mse), Ints({2, 5}));
 }
 
 TEST(AttachLoss, MseIsTheMeanOfSquares) {
-  autodiff::LossOptions options;
+  LossOptions options;
   options.terms.front().kind = "mse";
   LossModel model("tensor<2x2xf64>", options);
   ASSERT_TRUE(model.attached);

@@ -22,7 +22,6 @@
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::test;
-using autodiff::OptimizerOptions;
 using ckopt::reference::Tensor;
 using Numbers = std::vector<double>;
 
@@ -55,9 +54,8 @@ public:
     for (const auto &[name, value] : own)
       list.set(name == "lr" ? "lr_scale" : name, b.getF64FloatAttr(value));
     if (!own.empty())
-      step.setArgAttr(1, autodiff::kOptimizerAttr,
-                      list.getDictionary(&testContext()));
-    good = succeeded(autodiff::addOptimizer(step, options)) &&
+      step.setArgAttr(1, kOptimizerAttr, list.getDictionary(&testContext()));
+    good = succeeded(addOptimizer(step, options)) &&
            succeeded(mlir::verify(module.get()));
     for (unsigned i = 0; i < step.getNumArguments(); ++i)
       values[argumentName(step, i)] =

@@ -39,7 +39,7 @@ CompileOptions ckopt::test::trainingOptions(const std::string &model,
   CompileOptions options;
   options.model = model;
   if (!loss.empty())
-    options.step.loss = llvm::cantFail(autodiff::parseLoss(loss));
+    options.step.loss = llvm::cantFail(parseLoss(loss));
   options.step.optimizer.kind = "adamw";
   options.step.remat.budget = budget;
   options.step.remat.search.workLimit = 1000000; // any plan will do

@@ -303,7 +303,8 @@ TEST_F(Sources, ValidateOnSamplesOfTheirOwn) {
   options.schedule.base = 0; // running statistics alone change
   options.bestBy = Metric{Metric::Kind::SquaredError};
   expectIn("'mse' needs one output with targets in its shape", refusal(source));
-  options.bestBy = Metric{Metric::Kind::TopK, 10}; // of ten classes: no evaluation is better
+  options.bestBy =
+      Metric{Metric::Kind::TopK, 10}; // of ten classes: no evaluation is better
   result = get(run(source));
   EXPECT_TRUE(result.stoppedEarly);
   EXPECT_EQ(result.steps, 2);

@@ -37,9 +37,9 @@ TEST(Step, RefusesOptionsThatMeanNothing) {
     void (*change)(CompileOptions &);
   };
   const Case cases[] = {
-      {"--label-smoothing is for losses that are attached",
+      {"--label-smoothing is for --loss=cross_entropy, not for mse",
        [](CompileOptions &o) {
-         o.step.loss = llvm::cantFail(autodiff::parseLoss("mse"));
+         o.step.loss = llvm::cantFail(parseLoss("mse"));
          o.step.lossSettings.labelSmoothing = 0.1;
        }},
       {"--label-smoothing is a share",
@@ -49,7 +49,7 @@ TEST(Step, RefusesOptionsThatMeanNothing) {
       {"--margin", [](CompileOptions &o) { o.step.lossSettings.margin = NAN; }},
       {"--reduction=batchmean is for --loss=kl",
        [](CompileOptions &o) {
-         o.step.lossSettings.reduction = autodiff::Reduction::BatchMean;
+         o.step.lossSettings.reduction = Reduction::BatchMean;
        }},
       {"adamw has no 'momentum'",
        [](CompileOptions &o) { o.step.optimizer.values["momentum"] = 0.9; }},

@@ -104,7 +104,7 @@ TEST_P(PhaseEquivalence, KeepsTheNumbers) {
   ModuleOp module = model->module.get();
 
   StepOptions options;
-  options.loss = *autodiff::parseLoss(GetParam().loss);
+  options.loss = *parseLoss(GetParam().loss);
   options.optimizer.kind = "adamw";
   options.remat.budget.kind = MemoryBudget::Kind::Minimum;
   options.remat.search.workLimit = 20000000; // about a second
@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// represent.
 static StepOptions unusualOptions() {
   StepOptions options;
-  options.loss = *autodiff::parseLoss("cross_entropy*0.3333333333333333");
+  options.loss = *parseLoss("cross_entropy*0.3333333333333333");
   options.lossSettings.labelSmoothing = 1.0 / 7;
   options.lossSettings.classWeights.assign(10, 1.0 / 3);
   options.lossSettings.classAxis = 1;

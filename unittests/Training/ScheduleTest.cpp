@@ -139,9 +139,9 @@ TEST(Schedule, BadFieldsAreUsageErrors) {
   const ScheduleKind cosine = ScheduleKind::Cosine;
   EXPECT_EQ(textOf(S{cosine, 1, 0, 1, 0}.verify()), "");
   EXPECT_EQ(textOf(S{ScheduleKind::Constant, 1, 9, 0, 0}.verify()), "");
-  expectContains(textOf(S{cosine, -1, 0, 1, 0}.verify()), "learning rate");
-  expectContains(textOf(S{cosine, NAN, 0, 1, 0}.verify()), "learning rate");
-  expectContains(textOf(S{cosine, 1, -1, 1, 0}.verify()), "warm-up");
+  expectContains(textOf(S{cosine, -1, 0, 1, 0}.verify()), "--lr must be");
+  expectContains(textOf(S{cosine, NAN, 0, 1, 0}.verify()), "--lr must be");
+  expectContains(textOf(S{cosine, 1, -1, 1, 0}.verify()), "--warmup-steps");
   expectContains(textOf(S{cosine, 1, 5, 5, 0}.verify()),
                  "needs more steps in all (5) than warm-up steps (5)");
   expectContains(textOf(S{cosine, 1, 0, 5, 1.5}.verify()), "between 0 and 1");

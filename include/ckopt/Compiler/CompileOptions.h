@@ -28,9 +28,9 @@
 namespace ckopt {
 
 /// The optimizer of a step. Parameters with settings of their own have them as
-/// an attribute (autodiff::kOptimizerAttr). Without a kind the step returns
+/// an attribute (kOptimizerAttr). Without a kind the step returns
 /// gradients.
-struct OptimizerSettings : autodiff::OptimizerOptions {
+struct OptimizerSettings : OptimizerOptions {
   OptimizerSettings() { kind = "sgd"; }
 };
 
@@ -44,9 +44,9 @@ struct LossScaling {
 
 /// The options that decide the arithmetic of a step and the budget of its plan.
 struct StepOptions : KernelSettings {
-  /// autodiff::parseLoss() reads them from text; none: the model's own.
-  std::vector<autodiff::LossTerm> loss;
-  autodiff::LossSettings lossSettings;
+  /// parseLoss() reads them from text; none: the model's own.
+  std::vector<LossTerm> loss;
+  LossSettings lossSettings;
   /// @eval computes an attached loss, too (that of the model's own it always
   /// does).
   bool evaluateLoss = false;

@@ -15,8 +15,8 @@
 namespace ckopt {
 
 /// Refuses options that are not those of rank 0, before anything is made of
-/// them.
-llvm::Error agreeOnFlags(const CompileOptions &options);
+/// them, and makes code run on the processors of all ranks.
+llvm::Error agreeOnGiven(CompileOptions &options);
 
 /// Compares imported models and their weights before they are planned together;
 /// an error on all where one has failed by itself already (`own`).
@@ -31,9 +31,6 @@ llvm::Error planOnMain(Compilation &compilation);
 
 /// Makes the code of the plan on rank 0 alone; all ranks get it, or the error.
 llvm::Error emitOnMain(Compilation &compilation);
-
-/// Makes code run on the processors of all ranks.
-llvm::Error agreeOnCpu(const Ranks &ranks, CpuOptions &cpu);
 
 /// Adds a line with a tensor's name and the hash of its bytes to `hashes`.
 void hashTensor(std::string &hashes, llvm::StringRef name,

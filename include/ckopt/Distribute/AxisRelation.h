@@ -9,7 +9,7 @@
 #include "ckopt/Interfaces/StructureInterface.h"
 #include "llvm/ADT/DenseMap.h"
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
@@ -38,6 +38,6 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, bool> known; ///< looked up
 };
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_DISTRIBUTE_AXISRELATION_H

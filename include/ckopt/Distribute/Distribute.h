@@ -12,7 +12,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 struct DistributeOptions {
   int64_t ranks = 2;
@@ -29,6 +29,6 @@ llvm::LogicalResult shareLoss(mlir::func::FuncOp function, int64_t ranks);
 llvm::LogicalResult distribute(mlir::func::FuncOp function,
                                const DistributeOptions &options);
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_DISTRIBUTE_DISTRIBUTE_H

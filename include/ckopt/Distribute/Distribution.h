@@ -8,7 +8,7 @@
 
 #include "ckopt/Distribute/SampleAxes.h"
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 /// Makes batch norms and their gradients use statistics of all ranks' samples
 /// (SyncNorms.cpp).
@@ -38,6 +38,6 @@ mlir::InFlightDiagnostic emitAt(mlir::Operation *op);
 llvm::LogicalResult checkSamplesApart(mlir::Value value, llvm::StringRef name,
                                       const SampleAxes &axes, int64_t ranks);
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_DISTRIBUTE_DISTRIBUTION_H

@@ -10,7 +10,7 @@
 #include "ckopt/Distribute/AxisRelation.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 /// How a rank's value is part of the value that one process has.
 struct SampleAxis {
@@ -75,6 +75,6 @@ private:
 /// by numbers of rows of all samples (OwnRows.cpp).
 SampleAxis keptByRows(const SampleAxes &axes, mlir::Operation *op);
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_DISTRIBUTE_SAMPLEAXES_H

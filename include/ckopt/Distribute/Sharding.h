@@ -10,7 +10,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 /// How the ranks of a group share a tensor.
 struct Sharing {
@@ -40,6 +40,6 @@ int64_t bucketBytesFor(int64_t parameterBytes);
 void shardParameters(mlir::func::FuncOp function, RankGroup group,
                      llvm::StringMap<Sharing> &known);
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_DISTRIBUTE_SHARDING_H

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 /// Attribute of a target argument: the name of the output that it is for.
 inline constexpr llvm::StringLiteral kTargetOfAttr = "ckopt.target_of";
@@ -59,6 +59,6 @@ llvm::Expected<int64_t> defaultClassAxis(llvm::ArrayRef<int64_t> shape,
 llvm::LogicalResult attachLoss(mlir::func::FuncOp function,
                                const LossOptions &options);
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_LOSSES_LOSS_H

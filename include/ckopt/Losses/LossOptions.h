@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 /// The kind of a term that is a scalar output of the model itself.
 inline constexpr llvm::StringLiteral kOutputTerm = "output";
@@ -82,6 +82,6 @@ const LossKind *findLossKind(llvm::StringRef name);
 /// Lists the names: "cross_entropy, nll, mse, ...".
 std::string listLossKinds();
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_LOSSES_LOSSOPTIONS_H

@@ -18,7 +18,7 @@ namespace ckopt {
 
 /// The pass of these options.
 std::unique_ptr<mlir::Pass>
-createAttachLossPass(const autodiff::LossOptions &options,
+createAttachLossPass(const LossOptions &options,
                      llvm::StringRef function = "forward");
 
 } // namespace ckopt

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 struct OptimizerOptions {
   std::string kind = "adamw"; ///< Support/Optimizers.h lists them
@@ -24,6 +24,6 @@ struct OptimizerOptions {
   int64_t lossScaleGrowth = 2000;
 };
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_OPTIMIZERS_OPTIMIZEROPTIONS_H

@@ -13,7 +13,7 @@
 #include "ckopt/Support/Optimizers.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 /// Attribute of a parameter: its own settings of the optimizer, a dictionary of
 /// hyperparameters (Support/Optimizers.h) and `lr_scale`, a
@@ -25,6 +25,6 @@ inline constexpr llvm::StringLiteral kOptimizerAttr = "ckopt.optimizer";
 llvm::LogicalResult addOptimizer(mlir::func::FuncOp function,
                                  const OptimizerOptions &options);
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_OPTIMIZERS_OPTIMIZERS_H

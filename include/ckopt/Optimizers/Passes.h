@@ -18,7 +18,7 @@ namespace ckopt {
 
 /// The pass of these options.
 std::unique_ptr<mlir::Pass>
-createOptimizerPass(const autodiff::OptimizerOptions &options);
+createOptimizerPass(const OptimizerOptions &options);
 
 } // namespace ckopt
 

@@ -8,7 +8,7 @@
 //
 //   CompileOptions options;
 //   options.model = "model.onnx";
-//   options.step.loss = *autodiff::parseLoss("cross_entropy");
+//   options.step.loss = *parseLoss("cross_entropy");
 //   options.step.remat.budget = *parseMemoryBudget("64MiB");
 //   DataOptions where;
 //   where.path = "train.npz";

@@ -16,14 +16,13 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
-AxisRelation autodiff::relateAxis(Operation *op, unsigned i, int64_t axis) {
+AxisRelation ckopt::relateAxis(Operation *op, unsigned i, int64_t axis) {
   auto axes = dyn_cast<SampleAxisOpInterface>(op);
   return axes ? axes.relateAxis(i, axis) : AxisRelation::other();
 }
 
-bool autodiff::hasAxisOfFirst(OpResult result, int64_t axis) {
+bool ckopt::hasAxisOfFirst(OpResult result, int64_t axis) {
   auto axes = dyn_cast<SampleAxisOpInterface>(result.getOwner());
   return axes && axes.hasAxisOfFirst(result.getResultNumber(), axis);
 }

@@ -25,7 +25,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 /// Places builders behind a value.
 static OpBuilder behind(Value value) {
@@ -182,13 +181,12 @@ Value Shares::recomputed(Value value) {
   return rebuilt(op, [&](Value operand) { return total(operand); });
 }
 
-Value autodiff::shareOfBatch(Value value, const SampleAxes &axes,
-                             int64_t ranks) {
+Value ckopt::shareOfBatch(Value value, const SampleAxes &axes, int64_t ranks) {
   return Shares(axes, ranks).of(value);
 }
 
-FailureOr<Value> autodiff::shareOfLoss(Value loss, StringRef name,
-                                       const SampleAxes &axes, int64_t ranks) {
+FailureOr<Value> ckopt::shareOfLoss(Value loss, StringRef name,
+                                    const SampleAxes &axes, int64_t ranks) {
   Shares shares(axes, ranks);
   if (Value share = isReal(loss) ? shares.of(loss) : Value())
     return share;
@@ -203,12 +201,12 @@ FailureOr<Value> autodiff::shareOfLoss(Value loss, StringRef name,
                       ")";
 }
 
-LogicalResult autodiff::shareLoss(func::FuncOp function, int64_t ranks) {
+LogicalResult ckopt::shareLoss(func::FuncOp function, int64_t ranks) {
   if (failed(checkStraightLine(function)))
     return failure();
   SampleAxes axes(function);
   Operation *end = function.front().getTerminator();
-  unsigned index = findLoss(function).value_or(0);
+  unsigned index = autodiff::findLoss(function).value_or(0);
   if (index >= end->getNumOperands())
     return function.emitError("there is no loss to share");
   Value loss = end->getOperand(index);

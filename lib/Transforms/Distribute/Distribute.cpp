@@ -25,7 +25,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 namespace {
 class Distributor {
@@ -309,7 +308,7 @@ LogicalResult Distributor::run() {
   return success();
 }
 
-LogicalResult autodiff::distribute(func::FuncOp function,
-                                   const DistributeOptions &options) {
+LogicalResult ckopt::distribute(func::FuncOp function,
+                                const DistributeOptions &options) {
   return Distributor(function, options).run();
 }

@@ -17,7 +17,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 /// Returns the type of the node that the op was imported from; else the op's
 /// name.
@@ -28,13 +27,12 @@ static StringRef operatorOf(Operation *op) {
   return op->getName().getStringRef();
 }
 
-InFlightDiagnostic autodiff::emitAt(Operation *op) {
+InFlightDiagnostic ckopt::emitAt(Operation *op) {
   return emitError(op->getLoc()) << operatorOf(op) << " ";
 }
 
-LogicalResult autodiff::checkSamplesApart(Value value, StringRef name,
-                                          const SampleAxes &axes,
-                                          int64_t ranks) {
+LogicalResult ckopt::checkSamplesApart(Value value, StringRef name,
+                                       const SampleAxes &axes, int64_t ranks) {
   SampleAxis samples = axes.of(value);
   if (samples == SampleAxis::part(0))
     return success();

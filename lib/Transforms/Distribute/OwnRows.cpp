@@ -18,7 +18,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 namespace {
 /// Finds the step of row numbers along an axis; what is added to it is a
@@ -158,7 +157,7 @@ static bool isOwn(const SampleAxes &axes, Value updates, int64_t axis) {
                         : given == SampleAxis::part(axis);
 }
 
-SampleAxis autodiff::keptByRows(const SampleAxes &axes, Operation *op) {
+SampleAxis ckopt::keptByRows(const SampleAxes &axes, Operation *op) {
   auto rows = dyn_cast<IndexingOpInterface>(op);
   if (!rows || (axes.of(rows.getIndices()).isSame() &&
                 axes.of(rows.getTable()).isSame()))

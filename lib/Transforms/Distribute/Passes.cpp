@@ -18,7 +18,6 @@ namespace ckopt {
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 namespace {
 struct Distribute : ckopt::impl::DistributePassBase<Distribute> {

@@ -23,7 +23,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 namespace {
 class RankDraws {
@@ -180,7 +179,7 @@ LogicalResult RankDraws::run() {
   return success();
 }
 
-LogicalResult autodiff::numberDraws(func::FuncOp function,
-                                    const SampleAxes &axes, int64_t ranks) {
+LogicalResult ckopt::numberDraws(func::FuncOp function, const SampleAxes &axes,
+                                 int64_t ranks) {
   return RankDraws(function, axes, ranks).run();
 }

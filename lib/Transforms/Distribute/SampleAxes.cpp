@@ -19,7 +19,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 namespace {
 /// The axis that several values agree on.

@@ -18,7 +18,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 /// Returns whether the value can lie in another order than row-major.
 static bool isWeightOfConvolution(Value value) {
@@ -32,7 +31,7 @@ static bool isWeightOfConvolution(Value value) {
          });
 }
 
-Sharing autodiff::sharingOf(BlockArgument argument, RankGroup group) {
+Sharing ckopt::sharingOf(BlockArgument argument, RankGroup group) {
   RankedTensorType type = tensorType(argument);
   Sharing sharing{ShardForm::Whole, type, group};
   if (isa<FloatType>(type.getElementType()))
@@ -60,7 +59,7 @@ Value Sharing::fromRows(TensorBuilder &b, Value rows) const {
   return form == ShardForm::Flat ? b.reshape(rows, whole.getShape()) : rows;
 }
 
-int64_t autodiff::bucketBytesFor(int64_t parameterBytes) {
+int64_t ckopt::bucketBytesFor(int64_t parameterBytes) {
   constexpr int64_t kLeast = int64_t(16) << 10, kMost = int64_t(25) << 20;
   return std::clamp(parameterBytes / 64, kLeast, kMost);
 }
@@ -116,8 +115,8 @@ static void gather(const GatherGroup &group) {
   }
 }
 
-void autodiff::shardParameters(func::FuncOp function, RankGroup group,
-                               llvm::StringMap<Sharing> &known) {
+void ckopt::shardParameters(func::FuncOp function, RankGroup group,
+                            llvm::StringMap<Sharing> &known) {
   Builder builder(function.getContext());
   // In the order of their first use, below.
   SmallVector<std::pair<BlockArgument, Sharing>> shared;

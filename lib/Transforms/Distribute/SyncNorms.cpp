@@ -93,7 +93,7 @@ static void syncBackward(BatchNormGradOp op, int64_t ranks) {
   op.erase();
 }
 
-LogicalResult autodiff::syncNorms(func::FuncOp function, int64_t ranks) {
+LogicalResult ckopt::syncNorms(func::FuncOp function, int64_t ranks) {
   SmallVector<Operation *> norms;
   for (Operation &op : function.front())
     if (isa<BatchNormOp, BatchNormGradOp>(op))

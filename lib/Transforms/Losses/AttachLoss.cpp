@@ -17,7 +17,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 //===----------------------------------------------------------------------===//
 // Helpers of the loss formulas
@@ -229,8 +228,8 @@ static LogicalResult checkTerms(func::FuncOp function,
   return success();
 }
 
-LogicalResult autodiff::attachLoss(func::FuncOp function,
-                                   const LossOptions &given) {
+LogicalResult ckopt::attachLoss(func::FuncOp function,
+                                const LossOptions &given) {
   if (failed(checkStraightLine(function)))
     return failure();
   LossOptions options = given;

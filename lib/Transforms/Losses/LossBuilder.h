@@ -10,7 +10,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Losses/Loss.h"
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 /// Builds the formula of one loss from predictions, targets (arguments that are
 /// added when a formula asks for them) and settings. Each formula returns a
@@ -55,6 +55,6 @@ struct LossBuilder {
 /// Builds the loss of the kind with this name.
 mlir::Value buildLoss(mlir::StringRef kind, LossBuilder &builder);
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_LIB_TRANSFORMS_LOSSES_LOSSBUILDER_H

@@ -19,7 +19,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 using llvm::ArrayRef;
 using llvm::StringRef;
@@ -55,7 +54,7 @@ static llvm::Expected<LossTerm> parseTerm(StringRef text) {
   return term;
 }
 
-llvm::Expected<std::vector<LossTerm>> autodiff::parseLoss(StringRef text) {
+llvm::Expected<std::vector<LossTerm>> ckopt::parseLoss(StringRef text) {
   std::vector<LossTerm> terms;
   StringRef rest = text;
   while (true) {
@@ -83,7 +82,7 @@ static std::string shortest(double value) {
   return formatNumber(value, 17);
 }
 
-std::string autodiff::formatLoss(ArrayRef<LossTerm> terms) {
+std::string ckopt::formatLoss(ArrayRef<LossTerm> terms) {
   std::string text;
   for (const LossTerm &term : terms) {
     text += (text.empty() ? "" : "+") + term.kind;
@@ -248,9 +247,9 @@ static llvm::Expected<const Output *> resolveTerm(ArrayRef<Output> outputs,
   return found;
 }
 
-llvm::Error autodiff::resolveLoss(func::FuncOp function,
-                                  std::vector<LossTerm> &terms,
-                                  MessageText &remark) {
+llvm::Error ckopt::resolveLoss(func::FuncOp function,
+                               std::vector<LossTerm> &terms,
+                               MessageText &remark) {
   std::vector<Output> outputs = listOutputs(function);
   llvm::SmallPtrSet<const Output *, 4> used;
   bool chosen = false;
@@ -284,13 +283,13 @@ llvm::Error autodiff::resolveLoss(func::FuncOp function,
   return llvm::Error::success();
 }
 
-bool autodiff::hasScalarOutput(func::FuncOp function) {
+bool ckopt::hasScalarOutput(func::FuncOp function) {
   return llvm::any_of(listOutputs(function),
                       [](const Output &output) { return output.isScalar; });
 }
 
-llvm::Expected<int64_t> autodiff::defaultClassAxis(ArrayRef<int64_t> shape,
-                                                   bool softTargets) {
+llvm::Expected<int64_t> ckopt::defaultClassAxis(ArrayRef<int64_t> shape,
+                                                bool softTargets) {
   int64_t rank = int64_t(shape.size());
   if (rank < 2)
     return inputError("classes need scores of rank 2 or more ([N, C], "

@@ -15,7 +15,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 //===----------------------------------------------------------------------===//
 // Losses of classes
@@ -354,7 +353,7 @@ static constexpr Entry entries[] = {
     {{"cosine", LossKind::ClassAxis, false}, cosine},
 };
 
-ArrayRef<LossKind> autodiff::lossKinds() {
+ArrayRef<LossKind> ckopt::lossKinds() {
   static const std::vector<LossKind> kinds = [] {
     std::vector<LossKind> result;
     for (const Entry &entry : entries)
@@ -364,21 +363,21 @@ ArrayRef<LossKind> autodiff::lossKinds() {
   return kinds;
 }
 
-const LossKind *autodiff::findLossKind(StringRef name) {
+const LossKind *ckopt::findLossKind(StringRef name) {
   for (const Entry &entry : entries)
     if (entry.kind.name == name)
       return &entry.kind;
   return nullptr;
 }
 
-std::string autodiff::listLossKinds() {
+std::string ckopt::listLossKinds() {
   std::string text;
   for (const Entry &entry : entries)
     text += (text.empty() ? "" : ", ") + entry.kind.name.str();
   return text;
 }
 
-Value autodiff::buildLoss(StringRef kind, LossBuilder &builder) {
+Value ckopt::buildLoss(StringRef kind, LossBuilder &builder) {
   for (const Entry &entry : entries)
     if (entry.kind.name == kind)
       return entry.build(builder);

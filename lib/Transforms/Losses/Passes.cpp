@@ -17,7 +17,6 @@ namespace ckopt {
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 namespace {
 struct AttachLoss : ckopt::impl::AttachLossPassBase<AttachLoss> {

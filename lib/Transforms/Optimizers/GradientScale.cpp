@@ -11,19 +11,18 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 void GradientScale::addArguments(func::FuncOp function) {
-  auto index = findArgument(function, kLossScaleName);
+  auto index = findArgument(function, autodiff::kLossScaleName);
   if (!index || argumentRole(function, *index) != roles::kOptimizerState)
     return;
   scale = function.getArgument(*index);
   auto count =
       RankedTensorType::get({}, Float64Type::get(function.getContext()));
-  goodUpdates =
-      addArgument(function, count, kGoodUpdatesName, roles::kOptimizerState);
-  skippedUpdates =
-      addArgument(function, count, kSkippedUpdatesName, roles::kOptimizerState);
+  goodUpdates = addArgument(function, count, autodiff::kGoodUpdatesName,
+                            roles::kOptimizerState);
+  skippedUpdates = addArgument(function, count, autodiff::kSkippedUpdatesName,
+                               roles::kOptimizerState);
 }
 
 Value GradientScale::judge(TensorBuilder &b, ArrayRef<Value> gradients,
@@ -47,7 +46,7 @@ GradientScale::newStates(TensorBuilder &b, int64_t growth) const {
     return {{skippedUpdates, skipped}, {goodUpdates, b.where(finite, good)}};
   Value grows = b.compare(ComparePredicate::GE, good, double(growth));
   // It stays where f32 has its reciprocal, too.
-  double most = std::ldexp(1.0, kMaxScaleExponent);
+  double most = std::ldexp(1.0, autodiff::kMaxScaleExponent);
   Value larger = b.make<MinimumOp>(b.mul(scale, 2), b.number(scale, most));
   Value smaller =
       b.make<MaximumOp>(b.mul(scale, 0.5), b.number(scale, 1 / most));

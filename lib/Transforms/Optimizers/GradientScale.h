@@ -14,7 +14,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 class GradientScale {
 public:
@@ -52,6 +52,6 @@ private:
   mlir::Value finite, made;
 };
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_LIB_TRANSFORMS_OPTIMIZERS_GRADIENTSCALE_H

@@ -32,7 +32,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 namespace {
 /// A parameter, its gradient and the arguments that its update needs.
@@ -496,8 +495,8 @@ LogicalResult OptimizerBuilder::run() {
   return success();
 }
 
-LogicalResult autodiff::addOptimizer(func::FuncOp function,
-                                     const OptimizerOptions &options) {
+LogicalResult ckopt::addOptimizer(func::FuncOp function,
+                                  const OptimizerOptions &options) {
   if (failed(checkStraightLine(function)))
     return failure();
   return OptimizerBuilder(function, options).run();

@@ -15,7 +15,6 @@
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 using Values = SmallVector<Value>;
 using Names = SmallVector<StringRef>;
 
@@ -250,7 +249,7 @@ struct LionRule : UpdateRule {
 
 } // namespace
 
-const UpdateRule &autodiff::updateRule(StringRef kind) {
+const UpdateRule &ckopt::updateRule(StringRef kind) {
   static const llvm::StringMap<std::unique_ptr<UpdateRule>> rules = [] {
     llvm::StringMap<std::unique_ptr<UpdateRule>> made;
     made["sgd"] = std::make_unique<SgdRule>();

@@ -14,7 +14,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Support/Optimizers.h"
 
-namespace ckopt::autodiff {
+namespace ckopt {
 
 /// Hyperparameters of one parameter.
 struct Hyper {
@@ -95,6 +95,6 @@ public:
 /// Returns the rule of a kind that Support/Optimizers.h lists.
 const UpdateRule &updateRule(llvm::StringRef kind);
 
-} // namespace ckopt::autodiff
+} // namespace ckopt
 
 #endif // CKOPT_LIB_TRANSFORMS_OPTIMIZERS_OPTIMIZERS_H

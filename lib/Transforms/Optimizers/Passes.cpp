@@ -16,7 +16,6 @@ namespace ckopt {
 
 using namespace mlir;
 using namespace ckopt;
-using namespace ckopt::autodiff;
 
 namespace {
 struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
