@@ -71,7 +71,7 @@ static ckopt::CompileOptions compileOptions(llvm::StringRef model) {
   ckopt::CompileOptions options;
   options.model = model.str();
   options.import.batch = 32;
-  options.step.loss = *parseLoss("cross_entropy");
+  options.step.loss = *ckopt::parseLoss("cross_entropy");
   options.step.optimizer.kind = "adamw";
   options.step.threads = 2;
   options.messages = [](const ckopt::Message &message) {

@@ -144,7 +144,7 @@ def test_the_end_of_a_schedule_is_named(digits, tmp_path):
     step.checkpoint(tmp_path / "one.ckpt")
     with pytest.raises(ckopt.InputError, match="ends at step 10, .* step 20; give total_steps=10"):
         compile_digits(schedule=ckopt.Cosine(total_steps=20)).resume(tmp_path / "one.ckpt")
-    with pytest.raises(ckopt.InputError, match="(?s)option 'lr-schedule' was 'cosine'") as info:
+    with pytest.raises(ckopt.InputError, match="(?s)'lr_schedule' was 'cosine'") as info:
         compile_digits().resume(tmp_path / "one.ckpt")
     assert "schedule-steps" not in str(info.value)
 
@@ -166,7 +166,7 @@ def test_resumed_runs_have_the_bits_of_unbroken_ones(digits, tmp_path):
     other = compile_digits(seed=5)
     other.fit(arrays, epochs=2, resume=tmp_path / "driver.ckpt")
     assert_same_bits(driver, other.state_dict())
-    with pytest.raises(ckopt.InputError, match="option 'data'"):
+    with pytest.raises(ckopt.InputError, match="the data was"):
         compile_digits(seed=5).fit({"x": images + 1, "y": labels}, epochs=2,
                                    resume=tmp_path / "half.ckpt")
     # Updates that the loop did not make cannot be found again by one that goes on.
