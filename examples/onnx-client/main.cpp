@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
   if (!model)
     return fail(model.takeError());
   ckopt::StepOptions step;
-  step.loss = *parseLoss("cross_entropy");
+  step.loss = *ckopt::parseLoss("cross_entropy");
   step.optimizer.kind = "adamw";
   auto ratio =
       ckopt::parseBudgetRatio(llvm::StringRef(argv[2]).rtrim('x'),
