@@ -45,7 +45,7 @@ def command(parallel, *flags, mpi=(), wrapper=()):
     ranks = 1
     for part in parallel.split(","):
         ranks *= int(part.split(":")[1])
-    train = [tool, "train", f"{data}/Driver/Inputs/sharded_mlp.onnx",
+    train = [tool, "train", f"{data}/ckopt/Inputs/sharded_mlp.onnx",
              f"--data={data}/data/digits.npz", "--inputs=x=images", "--targets=labels",
              "--loss=cross_entropy", "--threads=1", "--batch=48", "--optimizer=sgd",
              "--momentum=0.9", "--lr=0.05", "--quiet", *flags]
@@ -272,7 +272,7 @@ def memory():
             line = command(parallel, "--max-steps=1", "-O", "0", "--effort=0", "-o", str(out),
                            f"--checkpoint={work}/c.safetensors",
                            mpi=["-x", "LD_PRELOAD", "-x", "CKOPT_FAULT", "-x", "CKOPT_FAULT_FILE"])
-            line[line.index(f"{data}/Driver/Inputs/sharded_mlp.onnx")] = str(model)
+            line[line.index(f"{data}/ckopt/Inputs/sharded_mlp.onnx")] = str(model)
             # What is behind the checkpoint is the writing of weights.
             succeed(line, environment(LD_PRELOAD=str(preload), CKOPT_FAULT_FILE=str(reached),
                                       CKOPT_FAULT=f"0 rename 1 LIMIT c.safetensors"))

@@ -55,7 +55,7 @@ def write_files(programs, root):
     run(ckopt, "inspect", *step, "--threads=1", "-O", "0", "--depth=3", "--report=inspect.json")
     run(ckopt, "plan", *step, "--parallel=dp:4", "--report=dp.json")
     run(ckopt, "compile", *step, "--target=cuda", "--report=device.json", "-o", "device")
-    table = os.path.join(root, "test", "Driver", "Inputs", "library_table.json")
+    table = os.path.join(root, "test", "ckopt", "Inputs", "library_table.json")
     chain = os.path.join(root, "test", "ckopt-plan", "Inputs", "chain.json")
     run(plan, "graph.json", "--budget-ratio=0.7", "--pack", "-o", "packed.json",
         "--plan-report=report.json")

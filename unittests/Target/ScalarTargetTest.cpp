@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ScalarTarget.h"
-#include "../Driver/Checks.h"
+#include "../Steps/Checks.h"
 #include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"

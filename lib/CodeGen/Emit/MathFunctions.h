@@ -4,7 +4,7 @@
 //
 // Elementary functions. f32: polynomials with explicit fused multiply-adds, the
 // same sequence for a scalar and for lanes, at most 2 ulp (exp, log, sin, cos,
-// atan, pow) to 4 ulp (tanh, erf) off; unittests/Conversion measures them over
+// atan, pow) to 4 ulp (tanh, erf) off; unittests/CodeGen measures them over
 // the whole range. f64: libm, which exists on the CPU only; powers by integers
 // are computed by products in all types.
 //

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_UNITTESTS_DRIVER_HARNESS_H
-#define CKOPT_UNITTESTS_DRIVER_HARNESS_H
+#ifndef CKOPT_UNITTESTS_STEPS_HARNESS_H
+#define CKOPT_UNITTESTS_STEPS_HARNESS_H
 
 #include "../LongTests.h"
 #include "ckopt/Compiler/Compile.h"
@@ -59,4 +59,4 @@ inline void check(llvm::Error error) {
 
 } // namespace ckopt::test
 
-#endif // CKOPT_UNITTESTS_DRIVER_HARNESS_H
+#endif // CKOPT_UNITTESTS_STEPS_HARNESS_H

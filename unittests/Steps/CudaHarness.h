@@ -7,8 +7,8 @@
 // form was lowered to, threads and blocks in either order.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
-#define CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
+#ifndef CKOPT_UNITTESTS_STEPS_CUDAHARNESS_H
+#define CKOPT_UNITTESTS_STEPS_CUDAHARNESS_H
 
 #include "Harness.h"
 #include "ckopt/Target/Cuda/CudaCode.h"
@@ -58,4 +58,4 @@ llvm::Expected<std::unique_ptr<Session>> openInterpreted(CudaStep &step);
 
 } // namespace ckopt::test
 
-#endif // CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
+#endif // CKOPT_UNITTESTS_STEPS_CUDAHARNESS_H

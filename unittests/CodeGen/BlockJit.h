@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_UNITTESTS_CONVERSION_BLOCKJIT_H
-#define CKOPT_UNITTESTS_CONVERSION_BLOCKJIT_H
+#ifndef CKOPT_UNITTESTS_CODEGEN_BLOCKJIT_H
+#define CKOPT_UNITTESTS_CODEGEN_BLOCKJIT_H
 
 #include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
 #include "mlir/IR/MLIRContext.h"
@@ -54,4 +54,4 @@ std::string pointwise(int64_t count);
 
 } // namespace ckopt::test
 
-#endif // CKOPT_UNITTESTS_CONVERSION_BLOCKJIT_H
+#endif // CKOPT_UNITTESTS_CODEGEN_BLOCKJIT_H

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// test/Driver/refusals.txt has command lines that the tool must refuse, each
+// test/ckopt/refusals.txt has command lines that the tool must refuse, each
 // with what it must say. To start a program for each would take most of the
 // time: each runs in a child of this process, which has everything loaded.
 //
@@ -60,7 +60,7 @@ std::vector<std::string> splitWords(llvm::StringRef command,
     for (auto [name, folder] :
          {std::pair("%data", std::string(CKOPT_TEST_DATA)),
           std::pair("%inputs",
-                    std::string(CKOPT_TEST_DATA "/../Driver/Inputs")),
+                    std::string(CKOPT_TEST_DATA "/../ckopt/Inputs")),
           std::pair("%t", place)})
       if (size_t at = word.find(name); at != std::string::npos)
         word.replace(at, std::strlen(name), folder);
@@ -117,7 +117,7 @@ std::string patternOf(llvm::StringRef text) {
 
 TEST(Refusals, SayWhatIsWrong) {
   std::vector<Refusal> all =
-      readRefusals(CKOPT_TEST_DATA "/../Driver/refusals.txt");
+      readRefusals(CKOPT_TEST_DATA "/../ckopt/refusals.txt");
   ASSERT_GT(all.size(), 100u);
   llvm::SmallString<128> folder;
   ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("refusals", folder));

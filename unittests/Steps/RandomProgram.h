@@ -10,8 +10,8 @@
 // programs.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_UNITTESTS_DRIVER_RANDOMPROGRAM_H
-#define CKOPT_UNITTESTS_DRIVER_RANDOMPROGRAM_H
+#ifndef CKOPT_UNITTESTS_STEPS_RANDOMPROGRAM_H
+#define CKOPT_UNITTESTS_STEPS_RANDOMPROGRAM_H
 
 #include <cstdint>
 #include <random>
@@ -74,4 +74,4 @@ private:
 
 } // namespace ckopt::test
 
-#endif // CKOPT_UNITTESTS_DRIVER_RANDOMPROGRAM_H
+#endif // CKOPT_UNITTESTS_STEPS_RANDOMPROGRAM_H

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_UNITTESTS_DRIVER_CHECKS_H
-#define CKOPT_UNITTESTS_DRIVER_CHECKS_H
+#ifndef CKOPT_UNITTESTS_STEPS_CHECKS_H
+#define CKOPT_UNITTESTS_STEPS_CHECKS_H
 
 #include "Harness.h"
 
@@ -45,4 +45,4 @@ MemoryBudget smallestBudget();
 
 } // namespace ckopt::test
 
-#endif // CKOPT_UNITTESTS_DRIVER_CHECKS_H
+#endif // CKOPT_UNITTESTS_STEPS_CHECKS_H

@@ -13,8 +13,8 @@
 // their roles. Kernels with the same text are checked once.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_UNITTESTS_DRIVER_CUDAKERNELS_H
-#define CKOPT_UNITTESTS_DRIVER_CUDAKERNELS_H
+#ifndef CKOPT_UNITTESTS_STEPS_CUDAKERNELS_H
+#define CKOPT_UNITTESTS_STEPS_CUDAKERNELS_H
 
 #include "ckopt/Runtime/Primitive.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -50,4 +50,4 @@ KernelCensus checkKernels(
 
 } // namespace ckopt::test
 
-#endif // CKOPT_UNITTESTS_DRIVER_CUDAKERNELS_H
+#endif // CKOPT_UNITTESTS_STEPS_CUDAKERNELS_H
