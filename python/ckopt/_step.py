@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import tempfile
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -27,6 +29,15 @@ Path = str | os.PathLike[str]
 State = dict[str, numpy.ndarray]
 
 
+class TemporaryFolder:
+    """A folder that goes with its last reader, without the standard library's warning
+    where an error was that."""
+
+    def __init__(self):
+        self.name = tempfile.mkdtemp(prefix="ckopt-")
+        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+
 def _model_file(model):
     """The path of a model, and the temporary folder that holds it, if any."""
     if isinstance(model, (str, os.PathLike)):
@@ -37,7 +48,7 @@ def _model_file(model):
         hint = " (modules of PyTorch: ckopt.torch.compile_step)" if hasattr(model, "modules") else ""
         raise UsageError(f"a model is a path, an onnx.ModelProto or bytes, not "
                          f"{type(model).__name__}{hint}")
-    folder = tempfile.TemporaryDirectory(prefix="ckopt-")
+    folder = TemporaryFolder()
     path = os.path.join(folder.name, "model.onnx")
     with open(path, "wb") as file:
         file.write(model)

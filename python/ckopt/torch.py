@@ -11,7 +11,6 @@ import functools
 import inspect
 import os
 import re
-import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -31,7 +30,7 @@ from ._compare import (
 )
 from ._export import Call, export, tensors_of
 from ._fit import FitResult
-from ._step import CompiledStep
+from ._step import CompiledStep, TemporaryFolder
 from ._step import compile as _compile
 from .errors import InputError, InternalError, UnsupportedError, UsageError, Warning
 from .optim import Optimizer, Schedule
@@ -388,7 +387,7 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
         flags = {"allow_inference_export": True, **flags}
     settings = dict(flags, loss=loss_name, optimizer=optimizer, schedule=schedule, budget=budget)
     settings = {name: value for name, value in settings.items() if value is not None}
-    folder = tempfile.TemporaryDirectory(prefix="ckopt-")
+    folder = TemporaryFolder()
     path = os.path.join(folder.name, "model.onnx")
     # The exporter runs the module; buffers of a copy may move.
     read = export(copy_of(whole), call.arguments(call.tensors), call.names, path, unread)
