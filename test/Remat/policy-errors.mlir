@@ -28,7 +28,7 @@
 // MODULES: error: remat: the checkpointed region 'op:exp' must name modules
 // MODE: error: remat: '{{.*}}' is none of auto, per-block, sequential:K
 // SEGMENTS: error: remat: 'sequential:9' needs as many ops; @step has 2 in its forward pass
-// BLOCKS: error: remat: 'per-block' finds no repeated blocks in @step: {{.*}}name the regions by 'checkpoint'
+// BLOCKS: error: remat: 'per-block' finds no repeated blocks in @step: {{.*}}name the checkpointed regions
 // WISH: error: {{.*}}ckopt.remat is "keep"; it must be "save", "recompute" or "auto"
 // WISH: error: {{.*}}ckopt.remat is 4 : i64; it must be
 // REGION: error: {{.*}}ckopt.checkpoint is 3 : i64; it must name regions, outermost first: "outer/inner"
