@@ -59,12 +59,15 @@ private:
   /// Returns the samples of a batch that `values` has room for.
   int64_t numHeld() const { return own ? own->count : batch; }
   void fillUp(int64_t valid);
-  llvm::Error check(DataPosition at) const;
+  std::string nameSample(int64_t i) const;
+  llvm::Error check() const;
 
   Session *session;
   BatchSource *source;
   int64_t batch = 1, ranks = 1;
   bool compared = false;        ///< the batch, with that of other ranks
+  DataPosition loadedAt;        ///< of the batch's first sample
+  int64_t loaded = 0;           ///< samples of the batch; copies fill it up
   std::optional<RowRange> own;  ///< all that `values` has of a batch
   std::vector<FieldSpec> specs; ///< in the order of the source's fields
   std::vector<int64_t> tensors; ///< of the session

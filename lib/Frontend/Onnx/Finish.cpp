@@ -7,6 +7,7 @@
 // and drops weights that nothing reads.
 //
 //===----------------------------------------------------------------------===//
+#include "DataPlaces.h"
 #include "GraphImporter.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -169,5 +170,5 @@ void GraphImporter::setDictionaries() {
                               builder.getI64IntegerAttr(number))}));
   }
   func.setAllResultAttrs(resultAttrs);
-  noteDataLimits(func);
+  noteDataLimits(func, result.weights);
 }
