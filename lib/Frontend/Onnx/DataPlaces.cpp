@@ -15,9 +15,11 @@
 #include "ckopt/Base/IntegerLimits.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
 #include "ckopt/Reference/Interpreter.h"
 #include "mlir/IR/Diagnostics.h"
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -25,31 +27,10 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
 /// Of one limit, apart from each other; a manifest has 45 bytes for each.
-static constexpr size_t mostPlaces = 4096;
+static constexpr size_t mostPlaces = 1 << 16;
 
-/// Returns the tensor where nothing computes it; else a null one.
-static reference::Tensor constantOf(Value value, const Constants &constants) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    unsigned number = argument.getArgNumber();
-    auto name = function.getArgAttrOfType<StringAttr>(number, attrs::kName);
-    if (!name || argumentRole(function, number) != roles::kConstant)
-      return {};
-    auto found = constants.find(name.str());
-    return found == constants.end()
-               ? reference::Tensor()
-               : reference::Tensor::fromHost(found->second, type);
-  }
-  Operation *op = value.getDefiningOp();
-  auto model = dyn_cast<reference::ReferenceOpInterface>(op);
-  SmallVector<reference::Tensor> results;
-  if (!model || op->getNumOperands() || op->getNumResults() != 1 ||
-      !(model.isFoldable() || op->hasTrait<OpTrait::ConstantLike>()) ||
-      failed(reference::evaluateOp(op, {}, results)))
-    return {};
-  return std::move(results.front());
-}
+/// Ops on constants behind each other: what indices take, not a loop's.
+static constexpr int mostDepth = 64;
 
 /// Whether tensors of the type have elements that can be counted.
 static bool isCounted(Type type) {
@@ -67,6 +48,8 @@ public:
   ElementSets trace(Value value);
 
 private:
+  const reference::Tensor &constantOf(Value value);
+  reference::Tensor computeConstant(Value value);
   void reach(Value value, const llvm::BitVector &elements);
   void goBack(Operation *op);
 
@@ -74,11 +57,59 @@ private:
     return b->isBeforeInBlock(a);
   }
   const Constants &constants;
+  std::map<void *, reference::Tensor> known; ///< looked up only
+  int depth = 0;                             ///< of ops on constants
   DenseMap<Value, llvm::BitVector> sets;
   std::set<Operation *, decltype(&isBehind)> waiting{isBehind};
   ElementSets found;
 };
 } // namespace
+
+/// Returns the tensor where it depends on constants alone; else a null one.
+/// Integers alone: others are no indices.
+const reference::Tensor &Tracer::constantOf(Value value) {
+  auto found = known.find(value.getAsOpaquePointer());
+  if (found != known.end())
+    return found->second;
+  reference::Tensor tensor;
+  if (depth < mostDepth && isCounted(value.getType()) &&
+      isa<IntegerType>(getElementTypeOrSelf(value.getType()))) {
+    ++depth;
+    tensor = computeConstant(value);
+    --depth;
+  }
+  return known[value.getAsOpaquePointer()] = std::move(tensor);
+}
+
+reference::Tensor Tracer::computeConstant(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    unsigned number = argument.getArgNumber();
+    auto name = function.getArgAttrOfType<StringAttr>(number, attrs::kName);
+    if (!name || argumentRole(function, number) != roles::kConstant)
+      return {};
+    auto found = constants.find(name.str());
+    return found == constants.end()
+               ? reference::Tensor()
+               : reference::Tensor::fromHost(
+                     found->second, cast<RankedTensorType>(value.getType()));
+  }
+  Operation *op = value.getDefiningOp();
+  auto model = dyn_cast<reference::ReferenceOpInterface>(op);
+  if (!model || op->getNumResults() != 1 || op->hasAttr(kWholeBatchAttr) ||
+      !(model.isFoldable() || op->hasTrait<OpTrait::ConstantLike>()))
+    return {};
+  SmallVector<const reference::Tensor *> operands;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(&constantOf(operand));
+    if (!*operands.back())
+      return {};
+  }
+  SmallVector<reference::Tensor> results;
+  if (failed(reference::evaluateOp(op, operands, results)))
+    return {};
+  return std::move(results.front());
+}
 
 void Tracer::reach(Value value, const llvm::BitVector &elements) {
   if (elements.none())
@@ -94,22 +125,20 @@ void Tracer::goBack(Operation *op) {
   if (!model || op->getNumResults() != 1 ||
       !llvm::all_of(op->getOperandTypes(), isCounted))
     return;
-  SmallVector<reference::Tensor> values;
-  SmallVector<llvm::BitVector> reached;
-  for (Value operand : op->getOperands()) {
-    values.push_back(constantOf(operand, constants));
-    auto type = cast<RankedTensorType>(operand.getType());
-    reached.emplace_back(unsigned(type.getNumElements()));
-  }
-  SmallVector<const reference::Tensor *> known;
-  for (const reference::Tensor &value : values)
-    known.push_back(value ? &value : nullptr);
-  const llvm::BitVector &wanted = sets[op->getResult(0)];
   // An op that cannot be computed says so where it runs.
   ScopedDiagnosticHandler quiet(op->getContext(),
                                 [](Diagnostic &) { return success(); });
+  SmallVector<const reference::Tensor *> operands;
+  SmallVector<llvm::BitVector> reached;
+  for (Value operand : op->getOperands()) {
+    const reference::Tensor &constant = constantOf(operand);
+    operands.push_back(constant ? &constant : nullptr);
+    auto type = cast<RankedTensorType>(operand.getType());
+    reached.emplace_back(unsigned(type.getNumElements()));
+  }
+  const llvm::BitVector &wanted = sets[op->getResult(0)];
   if (failed(model.traceElements(
-          known, [&](int64_t to, unsigned operand, int64_t from) {
+          operands, [&](int64_t to, unsigned operand, int64_t from) {
             if (wanted.test(unsigned(to)))
               reached[operand].set(unsigned(from));
           })))

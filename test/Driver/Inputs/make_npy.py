@@ -10,12 +10,11 @@ shape = tuple(int(extent) for extent in extents)
 count = 1
 for extent in shape:
     count *= extent
-state, values = 12345, []
-for _ in range(count):
+listed = modulus.split(",")
+state, values = 12345, [int(number) for number in listed if len(listed) > 1]
+for _ in range(count - len(values)):
     state = (state * 1103515245 + 12345) % 2**31
     values.append((state >> 8) % 2001 / 1000 - 1 if kind == "f4" else (state >> 8) % int(modulus))
-if "," in modulus:
-    values = [int(value) for value in modulus.split(",")]
 header = repr({"descr": "<" + kind, "fortran_order": False, "shape": shape})
 header += " " * (117 - len(header)) + "\n"
 with open(out, "wb") as file:
