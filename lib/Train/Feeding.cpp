@@ -83,16 +83,20 @@ void Feeder::fillUp(int64_t valid) {
       continue;
     size_t bytes = size_t(values[field].sizeInBytes() / numHeld());
     char *data = static_cast<char *>(values[field].mutableRawData());
+    // Where places of a batch have limits the first sample may not fit others;
+    // 0 is a label and an index everywhere.
+    bool fits = llvm::none_of(specs[field].limits.parts,
+                              [](const PartLimits &is) { return !is.axis; });
     for (int64_t i = valid; i < numHeld(); ++i)
-      std::memcpy(data + size_t(i) * bytes, data, bytes);
+      if (fits)
+        std::memcpy(data + size_t(i) * bytes, data, bytes);
+      else
+        std::memset(data + size_t(i) * bytes, 0, bytes);
   }
 }
 
 /// Names a sample by its place in the batch of all ranks.
 std::string Feeder::nameSample(int64_t i) const {
-  if (i >= loaded)
-    return "a copy, which fills up the batch, of " +
-           nameSample(own ? own->first : 0);
   std::string name = source->nameSample(i);
   return name.empty() ? "sample " + std::to_string(loadedAt.position + i) +
                             " of epoch " + std::to_string(loadedAt.epoch + 1)
@@ -125,7 +129,6 @@ llvm::Expected<int64_t> Feeder::load(DataPosition at) {
     return *count;
   fillUp(valid);
   loadedAt = at;
-  loaded = *count;
   if (!source->isChecked())
     if (llvm::Error error = check())
       return std::move(error);

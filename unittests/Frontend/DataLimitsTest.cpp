@@ -282,6 +282,44 @@ TEST(DataLimits, ConstantIndicesPickColumns) {
             "1:[4,6)<7");
 }
 
+/// `x` [8200], of which `op` picks 8193 by a constant that is too large for
+/// import to look into it: counting down from `last`.
+static std::string manyPicked(const std::string &op, int64_t last,
+                              const std::string &dims) {
+  std::string values;
+  for (int64_t i = 0; i < 8193; ++i)
+    values += "int64_data: " + std::to_string(last - i) + " ";
+  return modelFile(
+      "many.onnx",
+      "node { op_type: '" + op +
+          "' input: 'x' input: 'many' output: 'picked' } "
+          "node { op_type: 'Gather' input: 'w' input: 'picked' output: 'g' } "
+          "node { op_type: 'ReduceSum' input: 'g' output: 'y' "
+          "attribute { name: 'keepdims' i: 0 type: INT } } " +
+          constant("many", dims, values) + "input { " + info("x", 7, {"8200"}) +
+          " } input { " + info("w", 1, {"7", "6"}) + " } output { " +
+          info("y", 1, {}) + " }");
+}
+
+// Large constants are constants: arguments, with ops on them.
+TEST(DataLimits, LargeConstantsPickAndAreChecked) {
+  EXPECT_EQ(partsOf(manyPicked("Gather", 8193, "dims: 8193"), "x", {"x", "w"}),
+            "0:[1,8194)<7");
+  EXPECT_EQ(partsOf(manyPicked("GatherND", 8193, "dims: 8193 dims: 1"), "x",
+                    {"x", "w"}),
+            "0:[1,8194)<7");
+  ImportOptions options;
+  options.inputs = {"x", "w"};
+  mlir::MLIRContext context;
+  auto model =
+      importModel(manyPicked("Gather", 8200, "dims: 8193"), options, context);
+  ASSERT_FALSE(bool(model));
+  EXPECT_NE(takeErrorText(model.takeError())
+                .text.find("element 0 of the constant 'many', 8200, is outside "
+                           "of a dimension of 8200"),
+            std::string::npos);
+}
+
 // What the model computes picks other places for other data.
 TEST(DataLimits, ComputedIndicesSayNothing) {
   EXPECT_EQ(picked("node { op_type: 'ReduceMax' input: 'x' output: 'm' "

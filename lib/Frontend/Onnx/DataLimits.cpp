@@ -42,9 +42,13 @@ public:
 
   void visit(Operation *op);
   void note();
+  /// Whether no constant is beyond its limits.
+  LogicalResult result = success();
 
 private:
-  void limit(Value value, const IntegerLimits &limits);
+  void limit(Operation *op, Value value, const IntegerLimits &limits);
+  void check(Operation *op, StringRef name, const llvm::BitVector &elements,
+             const IntegerLimits &limits);
   void noteParts(unsigned number, ArrayRef<Limited> parts,
                  const IntegerLimits &whole);
 
@@ -54,13 +58,39 @@ private:
 };
 } // namespace
 
-void LimitCollector::limit(Value value, const IntegerLimits &limits) {
+/// Refuses constants that were too large for the importer's handlers to see.
+void LimitCollector::check(Operation *op, StringRef name,
+                           const llvm::BitVector &elements,
+                           const IntegerLimits &limits) {
+  auto found = constants.find(name.str());
+  if (found == constants.end())
+    return; // none has a value, where a plan is all that is asked for
+  for (unsigned i : elements.set_bits()) {
+    int64_t value = found->second.getInt(i);
+    if (limits.allowLabel(value) && limits.allowIndex(value))
+      continue;
+    op->emitError() << "element " << i << " of the constant '" << name << "', "
+                    << value << ", is outside of "
+                    << (limits.classes ? "the labels of " : "a dimension of ")
+                    << (limits.classes ? limits.classes : limits.rows);
+    result = failure();
+    return;
+  }
+}
+
+void LimitCollector::limit(Operation *op, Value value,
+                           const IntegerLimits &limits) {
   for (auto &[argument, elements] : elementsOf(value, constants)) {
     unsigned number = argument.getArgNumber();
     StringRef role = argumentRole(function, number);
     bool isData =
         limits.classes || role == roles::kInput || role == roles::kTarget;
-    if (!isData || !holdsIntegers(argument))
+    if (!holdsIntegers(argument))
+      continue;
+    if (role == roles::kConstant)
+      check(op, function.getArgAttrOfType<StringAttr>(number, attrs::kName),
+            elements, limits);
+    if (!isData)
       continue;
     SmallVector<Limited> &known = arguments[number];
     auto *same = llvm::find_if(
@@ -78,22 +108,22 @@ void LimitCollector::visit(Operation *op) {
   };
   if (auto classes = op->getAttrOfType<IntegerAttr>(kClassesAttr)) {
     auto ignored = op->getAttrOfType<IntegerAttr>(kIgnoreIndexAttr);
-    limit(op->getOperand(0),
+    limit(op, op->getOperand(0),
           labels(classes.getInt(),
                  ignored ? std::optional(ignored.getInt()) : std::nullopt));
   }
   if (auto rows = op->getAttrOfType<IntegerAttr>(kRowsAttr))
-    limit(op->getOperand(0), {0, false, 0, rows.getInt()});
+    limit(op, op->getOperand(0), {0, false, 0, rows.getInt()});
   if (auto loss = dyn_cast<CrossEntropyOp>(op)) {
     bool allCount = bool(loss->removeAttr(kAllCountAttr));
-    limit(loss.getTargets(),
+    limit(op, loss.getTargets(),
           labels(loss.getNumClasses(),
                  allCount ? std::nullopt
                           : std::optional(int64_t(loss.getIgnoreIndex()))));
   }
   if (auto rows = dyn_cast<IndexingOpInterface>(op)) {
     auto table = cast<RankedTensorType>(rows.getTable().getType());
-    limit(rows.getIndices(),
+    limit(op, rows.getIndices(),
           {0, false, 0, table.getDimSize(unsigned(rows.getAxis()))});
   }
 }
@@ -148,9 +178,10 @@ void LimitCollector::note() {
   }
 }
 
-void onnx_frontend::noteDataLimits(func::FuncOp function,
-                                   const Constants &constants) {
+LogicalResult onnx_frontend::noteDataLimits(func::FuncOp function,
+                                            const Constants &constants) {
   LimitCollector limits(function, constants);
   function.walk([&](Operation *op) { limits.visit(op); });
   limits.note();
+  return limits.result;
 }

@@ -26,8 +26,10 @@ using ElementSets = llvm::MapVector<mlir::BlockArgument, llvm::BitVector>;
 ElementSets elementsOf(mlir::Value value, const Constants &constants);
 
 /// Records on arguments which labels and indices losses and lookups accept
-/// (Dialect/Ckopt/Utils/LabelRange.h). Defined in DataLimits.cpp.
-void noteDataLimits(mlir::func::FuncOp function, const Constants &constants);
+/// (Dialect/Ckopt/Utils/LabelRange.h); constants that they do not are errors.
+/// Defined in DataLimits.cpp.
+llvm::LogicalResult noteDataLimits(mlir::func::FuncOp function,
+                                   const Constants &constants);
 
 /// The places [low, high) of a PartLimits.
 struct Places {

@@ -7,7 +7,6 @@
 // and drops weights that nothing reads.
 //
 //===----------------------------------------------------------------------===//
-#include "DataPlaces.h"
 #include "GraphImporter.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -170,5 +169,4 @@ void GraphImporter::setDictionaries() {
                               builder.getI64IntegerAttr(number))}));
   }
   func.setAllResultAttrs(resultAttrs);
-  noteDataLimits(func, result.weights);
 }

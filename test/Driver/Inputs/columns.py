@@ -1,6 +1,6 @@
 """columns.py FOLDER: columns.onnx, whose columns of `x` [4, 3] pick rows of tables. Column 2 picks of
-`small`, column 0 of `large`, both by x[:, [2, 0]]; of column 1 the first two samples pick of `small`,
-the others of `large`."""
+`small`, column 0 of `large`, both by x[:, [2, 0]]; of column 1 the first two samples pick of `large`,
+the others of `small`."""
 import sys
 
 import numpy as np
@@ -26,8 +26,8 @@ graph = helper.make_graph([
     node("Gather", ["large", "c0"], ["b"]),
     node("Gather", ["x", "one"], ["c1"], axis=1),
     node("Split", ["c1"], ["head", "tail"], axis=0, num_outputs=2),
-    node("Gather", ["small", "head"], ["h"]),
-    node("Gather", ["large", "tail"], ["t"]),
+    node("Gather", ["large", "head"], ["h"]),
+    node("Gather", ["small", "tail"], ["t"]),
     node("Concat", ["h", "t"], ["c"], axis=0),
     node("Sum", ["a", "b", "c"], ["y"]),
 ], "columns", [helper.make_tensor_value_info("x", TensorProto.INT64, [4, 3])],
