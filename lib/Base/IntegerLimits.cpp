@@ -59,63 +59,54 @@ template <typename T> static int64_t integerAt(const char *at) {
   }
 }
 
-namespace {
-/// The limits that hold for elements [0, inner) of every `step` from `begin`.
-struct Places {
-  IntegerLimits limits;
-  int64_t begin = 0, inner = 0, step = 0;
+std::string ckopt::integerText(DType dtype, const void *value) {
+  return dispatchDType(dtype, [&](auto zero) {
+    if constexpr (std::is_same_v<decltype(zero), uint64_t>) {
+      std::memcpy(&zero, value, sizeof(zero));
+      return std::to_string(zero);
+    } else {
+      return std::to_string(
+          integerAt<decltype(zero)>(static_cast<const char *>(value)));
+    }
+  });
+}
 
-  bool hold(int64_t element) const {
-    int64_t place = element % step;
-    return place >= begin && place < begin + inner;
-  }
-};
-} // namespace
-
-static std::vector<Places> placesOf(const TensorLimits &limits,
-                                    std::span<const int64_t> shape,
-                                    bool checkFirst) {
-  std::vector<Places> places;
+int64_t ckopt::elementsFrom(std::span<const int64_t> shape, size_t axis) {
   int64_t elements = 1;
-  for (int64_t size : shape)
+  for (int64_t size : shape.subspan(axis))
     elements *= size;
-  if (elements == 0)
-    return places;
-  if (limits.all.exist())
-    places.push_back({limits.all, 0, elements, elements});
-  for (const PartLimits &part : limits.parts) {
-    if (size_t(part.axis) >= shape.size() || (part.axis == 0 && !checkFirst))
-      continue;
-    int64_t inner = 1;
-    for (int64_t size : shape.subspan(size_t(part.axis) + 1))
-      inner *= size;
-    places.push_back({part.limits, part.low * inner,
-                      (part.high - part.low) * inner,
-                      shape[size_t(part.axis)] * inner});
-  }
-  return places;
+  return elements;
 }
 
 std::optional<BeyondLimits> ckopt::findBeyond(const TensorLimits &limits,
                                               DType dtype, const void *values,
                                               std::span<const int64_t> shape,
                                               bool checkFirst) {
-  std::vector<Places> places = placesOf(limits, shape, checkFirst);
-  if (places.empty())
-    return std::nullopt;
-  int64_t elements = 1, size = dtypeSize(dtype);
-  for (int64_t extent : shape)
-    elements *= extent;
-  return dispatchDType(dtype, [&](auto zero) -> std::optional<BeyondLimits> {
-    for (int64_t i = 0; i < elements; ++i) {
-      int64_t value = integerAt<decltype(zero)>(
-          static_cast<const char *>(values) + i * size);
-      for (const Places &part : places) {
-        bool label = part.limits.allowLabel(value);
-        if ((!label || !part.limits.allowIndex(value)) && part.hold(i))
-          return BeyondLimits{i, value, !label, part.limits};
-      }
-    }
-    return std::nullopt;
-  });
+  std::optional<BeyondLimits> found;
+  int64_t end = elementsFrom(shape, 0), size = dtypeSize(dtype);
+  if (end == 0)
+    return found;
+  auto *bytes = static_cast<const char *>(values);
+  // Looks at elements [low, high) of every `step`, before those found already.
+  auto check = [&](const IntegerLimits &own, int64_t low, int64_t high,
+                   int64_t step) {
+    dispatchDType(dtype, [&](auto zero) {
+      for (int64_t run = 0; run + low < end; run += step)
+        for (int64_t i = run + low; i < std::min(run + high, end); ++i) {
+          int64_t value = integerAt<decltype(zero)>(bytes + i * size);
+          bool label = own.allowLabel(value);
+          if (label && own.allowIndex(value))
+            continue;
+          found = {i, integerText(dtype, bytes + i * size), !label, own};
+          end = i;
+        }
+    });
+  };
+  if (limits.all.exist())
+    check(limits.all, 0, end, end);
+  for (const PartLimits &part : limits.parts)
+    if (size_t(part.axis) < shape.size() && (part.axis > 0 || checkFirst))
+      check(part.limits, part.low, part.high,
+            elementsFrom(shape, size_t(part.axis)));
+  return found;
 }

@@ -111,6 +111,17 @@ static LogicalResult interpretNot(NotOp, Operands in, Results out,
   return success();
 }
 
+/// Elements stay what they are where these are integers, but for bools of them
+/// and types that wrap the values of a wider one.
+static LogicalResult traceCast(CastOp op, Operands in, ElementMove move) {
+  Type from = getElementTypeOrSelf(op.getInput().getType()),
+       to = getElementTypeOrSelf(op.getOutput().getType());
+  bool kept = to == from || to.getIntOrFloatBitWidth() >= 32 ||
+              (isa<IntegerType>(from) && !to.isInteger(1) &&
+               to.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth());
+  return kept ? traceAll(op, in, move) : failure();
+}
+
 static LogicalResult interpretCast(CastOp, Operands in, Results out,
                                    const Environment &environment) {
   bool oneRounding = environment.options.roundToType && !in[0]->isFloat() &&
@@ -348,7 +359,7 @@ static void attachUnaryModels(MLIRContext *context) {
   attachModel<ClipOp, interpretClip>(context);
   attachModel<GeluOp, interpretGelu>(context);
   attachModel<NotOp, interpretNot>(context);
-  attachModel<CastOp, interpretCast>(context);
+  attachMover<CastOp, traceCast, interpretCast>(context);
   attachUnary<ExpOp, [](double x) { return std::exp(x); }>(context);
   attachUnary<LogOp, [](double x) { return std::log(x); }>(context);
   attachUnary<SqrtOp, [](double x) { return std::sqrt(x); }>(context);

@@ -22,18 +22,18 @@ static FailureOr<int64_t> resolveIndex(Operation *op, const Tensor &indices,
   return index < 0 ? index + size : index;
 }
 
-static LogicalResult interpretGather(GatherOp op, Operands in, Results out,
-                                     const Environment &) {
-  const Tensor &data = *in[0], &indices = *in[1];
-  AxisView view(data.getShape(), int64_t(op.getAxis()));
+static LogicalResult traceGather(GatherOp op, Operands in, ElementMove move) {
+  if (!in[1])
+    return failure();
+  const Tensor &indices = *in[1];
+  AxisView view(shapeOf(op.getData()), int64_t(op.getAxis()));
   for (int64_t k = 0; k < indices.size(); ++k) {
     FailureOr<int64_t> row = resolveIndex(op, indices, k, view.count);
     if (failed(row))
       return failure();
     for (int64_t o = 0; o < view.outer; ++o)
       for (int64_t i = 0; i < view.inner; ++i)
-        out[0].copy((o * indices.size() + k) * view.inner + i, data,
-                    view(o, *row, i));
+        move((o * indices.size() + k) * view.inner + i, 0, view(o, *row, i));
   }
   return success();
 }
@@ -68,16 +68,15 @@ static LogicalResult interpretScatterAdd(ScatterAddOp op, Operands in,
 /// indices in row-major order, so that several updates of one element are
 /// applied in increasing order along the axis.
 template <typename Fn>
-static LogicalResult forEachIndexed(Operation *op, const Tensor &data,
+static LogicalResult forEachIndexed(Operation *op, ArrayRef<int64_t> data,
                                     const Tensor &indices, int64_t axis,
                                     Fn fn) {
-  SmallVector<int64_t> strides = rowMajorStrides(data.getShape());
+  SmallVector<int64_t> strides = rowMajorStrides(data);
   LogicalResult result = success();
   forEachIndex(indices.getShape(), [&](ArrayRef<int64_t> index, int64_t i) {
     if (failed(result))
       return;
-    FailureOr<int64_t> place =
-        resolveIndex(op, indices, i, data.getDimSize(axis));
+    FailureOr<int64_t> place = resolveIndex(op, indices, i, data[size_t(axis)]);
     if (failed(place)) {
       result = failure();
       return;
@@ -90,11 +89,13 @@ static LogicalResult forEachIndexed(Operation *op, const Tensor &data,
   return result;
 }
 
-static LogicalResult interpretGatherElements(GatherElementsOp op, Operands in,
-                                             Results out, const Environment &) {
-  return forEachIndexed(
-      op, *in[0], *in[1], int64_t(op.getAxis()),
-      [&](int64_t from, int64_t i) { out[0].copy(i, *in[0], from); });
+static LogicalResult traceGatherElements(GatherElementsOp op, Operands in,
+                                         ElementMove move) {
+  if (!in[1])
+    return failure();
+  return forEachIndexed(op, shapeOf(op.getData()), *in[1],
+                        int64_t(op.getAxis()),
+                        [&](int64_t from, int64_t i) { move(i, 0, from); });
 }
 
 /// Returns the larger one, or NaN if either is NaN.
@@ -144,7 +145,8 @@ static LogicalResult interpretScatterElements(ScatterElementsOp op, Operands in,
   const Tensor &updates = *in[2];
   out[0] = in[0]->withType(out[0].getType());
   return forEachIndexed(
-      op, *in[0], *in[1], int64_t(op.getAxis()), [&](int64_t to, int64_t i) {
+      op, out[0].getShape(), *in[1], int64_t(op.getAxis()),
+      [&](int64_t to, int64_t i) {
         if (out[0].isFloat())
           out[0].real(to) =
               combine(op.getKind(), out[0].real(to), updates.real(i));
@@ -215,9 +217,9 @@ static LogicalResult interpretTopK(TopKOp op, Operands in, Results out,
 }
 
 void reference::attachIndexModels(MLIRContext *context) {
-  attachModel<GatherOp, interpretGather>(context);
+  attachMover<GatherOp, traceGather>(context);
   attachModel<ScatterAddOp, interpretScatterAdd>(context);
-  attachModel<GatherElementsOp, interpretGatherElements>(context);
+  attachMover<GatherElementsOp, traceGatherElements>(context);
   attachModel<ScatterElementsOp, interpretScatterElements>(context);
   attachModel<CumulativeSumOp, interpretCumulativeSum>(context);
   attachModel<TopKOp, interpretTopK>(context);

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Private to lib/Reference. An op's meaning is one function from operands to
-// results; `attachModel` makes it the op's ReferenceOpInterface.
+// results; `attachModel` makes it the op's ReferenceOpInterface. That of an op
+// that moves elements is where these come from (`attachMover`).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_REFERENCE_MODELS_H
@@ -17,21 +18,59 @@ namespace ckopt::reference {
 using Operands = llvm::ArrayRef<const Tensor *>;
 using Results = llvm::MutableArrayRef<Tensor>;
 
-template <typename Op, auto interpretOp, bool foldable>
-struct Model
-    : ReferenceOpInterface::ExternalModel<Model<Op, interpretOp, foldable>,
-                                          Op> {
+template <typename Op, auto interpretOp, bool foldable, auto traceOp>
+struct Model : ReferenceOpInterface::ExternalModel<
+                   Model<Op, interpretOp, foldable, traceOp>, Op> {
   llvm::LogicalResult interpret(mlir::Operation *op, Operands operands,
                                 Results results,
                                 const Environment &environment) const {
     return interpretOp(llvm::cast<Op>(op), operands, results, environment);
   }
   bool isFoldable(mlir::Operation *) const { return foldable; }
+  llvm::LogicalResult traceElements(mlir::Operation *op, Operands operands,
+                                    ElementMove move) const {
+    if constexpr (std::is_null_pointer_v<decltype(traceOp)>)
+      return llvm::failure();
+    else
+      return traceOp(llvm::cast<Op>(op), operands, move);
+  }
 };
 
-template <typename Op, auto interpretOp, bool foldable = true>
+template <typename Op, auto interpretOp, bool foldable = true,
+          auto traceOp = nullptr>
 void attachModel(mlir::MLIRContext *context) {
-  Op::template attachInterface<Model<Op, interpretOp, foldable>>(*context);
+  Op::template attachInterface<Model<Op, interpretOp, foldable, traceOp>>(
+      *context);
+}
+
+/// Puts elements where the op moves them.
+template <typename Op, auto traceOp>
+llvm::LogicalResult interpretMoves(Op op, Operands in, Results out,
+                                   const Environment &) {
+  return traceOp(op, in, [&](int64_t to, unsigned operand, int64_t from) {
+    out[0].copy(to, *in[operand], from);
+  });
+}
+
+template <typename Op, auto traceOp,
+          auto interpretOp = interpretMoves<Op, traceOp>>
+void attachMover(mlir::MLIRContext *context) {
+  attachModel<Op, interpretOp, /*foldable=*/true, traceOp>(context);
+}
+
+/// The shape of an operand or result.
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
+
+/// Moves every element to its own number.
+template <typename Op>
+llvm::LogicalResult traceAll(Op op, Operands, ElementMove move) {
+  int64_t count = llvm::cast<mlir::RankedTensorType>(op->getResult(0).getType())
+                      .getNumElements();
+  for (int64_t i = 0; i < count; ++i)
+    move(i, 0, i);
+  return llvm::success();
 }
 
 void attachElementwiseModels(mlir::MLIRContext *context);

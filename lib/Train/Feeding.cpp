@@ -51,7 +51,8 @@ llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
     std::vector<int64_t> shape = field.shape;
     if (field.batched)
       shape.insert(shape.begin(), share);
-    spec->array = field.name; // there is no file whose array it could be
+    if (!source.isChecked())
+      spec->array = field.name; // there is no file whose array it could be
     if (llvm::Error error = checkShape(*spec, shape))
       return withContext(std::move(error), source.name());
     if (field.batched)
@@ -82,22 +83,30 @@ void Feeder::fillUp(int64_t valid) {
       continue;
     size_t bytes = size_t(values[field].sizeInBytes() / numHeld());
     char *data = static_cast<char *>(values[field].mutableRawData());
+    // Where places of a batch have limits the first sample may not fit others;
+    // 0 is a label and an index everywhere.
+    bool fits = llvm::none_of(specs[field].limits.parts,
+                              [](const PartLimits &is) { return !is.axis; });
     for (int64_t i = valid; i < numHeld(); ++i)
-      std::memcpy(data + size_t(i) * bytes, data, bytes);
+      if (fits)
+        std::memcpy(data + size_t(i) * bytes, data, bytes);
+      else
+        std::memset(data + size_t(i) * bytes, 0, bytes);
   }
 }
 
-llvm::Error Feeder::check(DataPosition at) const {
-  auto nameSample = [&](int64_t i) {
-    i += own ? own->first : 0;
-    std::string name = source->nameSample(i);
-    return name.empty() ? "sample " + std::to_string(at.position + i) +
-                              " of epoch " + std::to_string(at.epoch + 1)
-                        : name;
-  };
+/// Names a sample by its place in the batch of all ranks.
+std::string Feeder::nameSample(int64_t i) const {
+  std::string name = source->nameSample(i);
+  return name.empty() ? "sample " + std::to_string(loadedAt.position + i) +
+                            " of epoch " + std::to_string(loadedAt.epoch + 1)
+                      : name;
+}
+
+llvm::Error Feeder::check() const {
+  auto name = [&](int64_t i) { return nameSample(i + (own ? own->first : 0)); };
   for (size_t field = 0; field < specs.size(); ++field)
-    if (llvm::Error error =
-            checkValues(specs[field], values[field], nameSample))
+    if (llvm::Error error = checkValues(specs[field], values[field], name))
       return withContext(std::move(error), source->name());
   return llvm::Error::success();
 }
@@ -119,8 +128,9 @@ llvm::Expected<int64_t> Feeder::load(DataPosition at) {
   if (valid == 0)
     return *count;
   fillUp(valid);
+  loadedAt = at;
   if (!source->isChecked())
-    if (llvm::Error error = check(at))
+    if (llvm::Error error = check())
       return std::move(error);
   return *count;
 }
@@ -182,9 +192,16 @@ llvm::Error Feeder::write() {
       return error;
   for (size_t field = 0; field < specs.size(); ++field) {
     bool whole = ranks == 1 || own || !specs[field].batched;
-    if (llvm::Error error = session->write(
-            tensors[field],
-            whole ? values[field] : shareOf(values[field], session->ranks())))
+    const HostTensor &value =
+        whole ? values[field] : shareOf(values[field], session->ranks());
+    int64_t first = own     ? own->first
+                    : whole ? 0
+                            : session->ranks().number() * value.dim(0);
+    if (llvm::Error error = checkBatch(specs[field], value, [&](int64_t i) {
+          return nameSample(first + i);
+        }))
+      return withContext(std::move(error), source->name());
+    if (llvm::Error error = session->write(tensors[field], value))
       return error;
   }
   return llvm::Error::success();

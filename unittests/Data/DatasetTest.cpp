@@ -184,7 +184,8 @@ TEST(Dataset, IndicesBeyondTheirTable) {
   EXPECT_EQ(textOf(Dataset::fromTensors(map, specs, "d")), "");
 }
 
-// Places along the samples are those of a batch, which nobody knows yet.
+// Places along the samples are those of a batch, which nobody knows yet: they
+// are checked in the batch.
 TEST(Dataset, IndicesByTheirPlaceInASample) {
   TensorMap map;
   map.set("x", HostTensor::of<int64_t>({2, 2}, {2, 8, 0, 500}));
@@ -199,6 +200,13 @@ TEST(Dataset, IndicesByTheirPlaceInASample) {
   expectContains(textOf(Dataset::fromTensors(map, {spec}, "d")),
                  "array 'x': sample 1, element [0] holds the index 3, but the "
                  "table that 'x' indexes has 3 rows");
+  auto place = [](int64_t i) { return "place " + std::to_string(i); };
+  HostTensor batch = HostTensor::of<int64_t>({2, 2}, {0, 8, 5, 500});
+  EXPECT_EQ(textOf(checkBatch(spec, batch, place)), "");
+  batch.setDouble(0, 1);
+  expectContains(textOf(checkBatch(spec, batch, place)),
+                 "array 'x': place 0, element [0] holds the index 1, but the "
+                 "table that 'x' indexes has 1 rows");
 }
 
 /// A file of tiny samples, from memory.
@@ -226,6 +234,27 @@ TEST(Dataset, SamplesOfSeveralFilesFollowEachOther) {
   for (int64_t i = 0; i < 8; ++i)
     EXPECT_EQ(batch.getDouble(i), values[i]);
   EXPECT_EQ(batchOf(data, 1, {1, 3}).getInt(0), 2);
+  EXPECT_EQ(data.nameSample(2), "sample 2 of d-1.npz");
+  EXPECT_EQ(data.nameSample(3), "sample 0 of d-2.npz");
+}
+
+// Errors name samples of the batch that was read last, or of a rank's part.
+TEST(Dataset, SourcesNameTheSamplesOfABatch) {
+  DatasetSource source(valueOf(Dataset::fromTensors(tiny(), tinySpecs(), "d")));
+  ASSERT_EQ(textOf(source.seek(5, {1, 0})), "");
+  std::vector<float> images(6);
+  std::vector<int64_t> labels(3);
+  std::vector<void *> to = {images.data(), labels.data()};
+  ASSERT_EQ(valueOf(source.next(3, to)), 3);
+  for (int64_t i = 0; i < 3; ++i) // sample s has the first pixel 2s + 1
+    EXPECT_EQ(source.nameSample(i),
+              "sample " + std::to_string(int(images[size_t(2 * i)]) / 2));
+  ASSERT_EQ(textOf(source.seek(5, {2, 0})), "");
+  ASSERT_EQ(valueOf(source.nextRows(3, {1, 1}, to)), 3);
+  EXPECT_EQ(source.nameSample(0), "");
+  EXPECT_EQ(source.nameSample(1),
+            "sample " + std::to_string(int(images[0]) / 2));
+  EXPECT_EQ(source.nameSample(2), "");
 }
 
 TEST(Dataset, FilesMustAgree) {

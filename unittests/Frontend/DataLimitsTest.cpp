@@ -44,13 +44,25 @@ static std::optional<int64_t> limitOf(const std::string &path,
       [](mlir::IntegerAttr limit) { return limit.getInt(); });
 }
 
-/// The limits of parts of `argument`, as text; "": none has any.
+static std::string partText(mlir::Attribute part) {
+  auto number = [&](llvm::StringRef name) {
+    auto attr = mlir::cast<mlir::DictionaryAttr>(part).get(name);
+    return std::to_string(mlir::cast<mlir::IntegerAttr>(attr).getInt());
+  };
+  return number("axis") + ":[" + number("low") + "," + number("high") + ")<" +
+         number("rows");
+}
+
+/// The limits of parts of `argument`, as text: "1:[0,2)<3" of places 0 and 1
+/// from axis 1 on that pick of 3 rows; "": none has any.
 static std::string partsOf(const std::string &path, const std::string &argument,
                            const std::vector<std::string> &inputs) {
   return limitsOf<mlir::ArrayAttr>(path, argument, inputs, kPartLimitsAttr,
                                    [](mlir::ArrayAttr parts) {
                                      std::string text;
-                                     llvm::raw_string_ostream(text) << parts;
+                                     for (mlir::Attribute part : parts)
+                                       text += (text.empty() ? "" : " ") +
+                                               partText(part);
                                      return text;
                                    })
       .value_or("");
@@ -104,9 +116,7 @@ static std::string columns(const std::string &more) {
           info("y", 1, {"4", "6"}) + " }");
 }
 
-static const char *const kColumns =
-    "[{axis = 1 : i64, high = 1 : i64, low = 0 : i64, rows = 3 : i64}, "
-    "{axis = 1 : i64, high = 2 : i64, low = 1 : i64, rows = 9 : i64}]";
+static const char *const kColumns = "1:[0,1)<3 1:[1,2)<9";
 
 // What is valid in one column must not be refused for another column's table.
 TEST(DataLimits, ColumnsHaveTheLimitsOfTheirTables) {
@@ -144,9 +154,7 @@ TEST(DataLimits, ColumnsOfAnotherMeaningAreNotLimited) {
           info("small", 1, {"3", "6"}) + " } output { " +
           info("y", 1, {"4", "6"}) + " }");
   EXPECT_EQ(rowsOf(path, "cats", {"cats", "small"}), 0);
-  EXPECT_EQ(
-      partsOf(path, "cats", {"cats", "small"}),
-      "[{axis = 1 : i64, high = 1 : i64, low = 0 : i64, rows = 3 : i64}]");
+  EXPECT_EQ(partsOf(path, "cats", {"cats", "small"}), "1:[0,1)<3");
 }
 
 /// `cats` [4, 2], moved by `nodes` to 'first' and 'second', which pick rows of
@@ -202,9 +210,8 @@ TEST(DataLimits, ColumnsAreFoundBehindWhatMovesThem) {
   EXPECT_EQ(partsOf(moved(turned, "4", "4"), "cats", inputs), kColumns);
 }
 
-// Of elements that are no columns the larger table's limit holds for all,
-// where all of them are indices.
-TEST(DataLimits, PlacesThatAreNoColumnsTakeTheLargest) {
+// Elements that are no columns have the limits of their tables, too.
+TEST(DataLimits, PlacesNeedNotBeColumns) {
   std::vector<std::string> inputs = {"cats", "small", "large"};
   std::string flat = "node { op_type: 'Flatten' input: 'cats' output: 'f' "
                      "attribute { name: 'axis' i: 0 type: INT } } "
@@ -213,8 +220,112 @@ TEST(DataLimits, PlacesThatAreNoColumnsTakeTheLargest) {
   std::string path = moved(flat + slice("t", "zero", "three", "one", "first") +
                                slice("t", "three", "eight", "one", "second"),
                            "3", "5");
-  EXPECT_EQ(rowsOf(path, "cats", inputs), 9);
-  EXPECT_EQ(partsOf(path, "cats", inputs), "");
+  EXPECT_EQ(rowsOf(path, "cats", inputs), 0);
+  EXPECT_EQ(partsOf(path, "cats", inputs), "0:[0,3)<3 0:[3,8)<9");
+}
+
+/// The parts of `x` [4, 3, 2], of which `nodes` make `picked`, of some type and
+/// any shape, that picks of 7 rows.
+static std::string picked(const std::string &nodes, int type = 7) {
+  std::string path = modelFile(
+      "picked.onnx",
+      nodes +
+          "node { op_type: 'Cast' input: 'picked' output: 'i' "
+          "attribute { name: 'to' i: 7 type: INT } } "
+          "node { op_type: 'Gather' input: 'w' input: 'i' output: 'g' } "
+          "node { op_type: 'ReduceSum' input: 'g' output: 'y' "
+          "attribute { name: 'keepdims' i: 0 type: INT } } " +
+          constant("first", "", "int64_data: 0") +
+          constant("last", "", "int64_data: -1") +
+          constant("ends", "dims: 2", "int64_data: 2 int64_data: -3") +
+          constant("pairs", "dims: 2 dims: 2",
+                   "int64_data: 0 int64_data: 2 int64_data: 3 int64_data: 1") +
+          constant("each", "dims: 4 dims: 1 dims: 2",
+                   "int64_data: 2 int64_data: -1 int64_data: 2 int64_data: 2 "
+                   "int64_data: 2 int64_data: 2 int64_data: 2 int64_data: 2") +
+          "input { " + info("x", type, {"4", "3", "2"}) + " } input { " +
+          info("w", 1, {"7", "6"}) + " } output { " + info("y", 1, {}) + " }");
+  EXPECT_EQ(rowsOf(path, "x", {"x", "w"}), 0);
+  return partsOf(path, "x", {"x", "w"});
+}
+
+static std::string gather(const std::string &of, const std::string &indices,
+                          const std::string &axis, const std::string &name,
+                          const std::string &op = "Gather") {
+  return "node { op_type: '" + op + "' input: '" + of + "' input: '" + indices +
+         "' output: '" + name + "' attribute { name: 'axis' i: " + axis +
+         " type: INT } } ";
+}
+
+// Constant indices pick what slices do: x[:, -1], x[:, [2, -3]], x[..., 0].
+TEST(DataLimits, ConstantIndicesPickColumns) {
+  EXPECT_EQ(picked(gather("x", "last", "1", "picked")), "1:[4,6)<7");
+  EXPECT_EQ(picked(gather("x", "ends", "1", "picked")), "1:[0,2)<7 1:[4,6)<7");
+  EXPECT_EQ(picked(gather("x", "first", "2", "picked")), "2:[0,1)<7");
+  // One of the other: x[:, [2, -3]][:, :, 0], x[:, -1][:, 0].
+  EXPECT_EQ(picked(gather("x", "ends", "1", "g1") +
+                   gather("g1", "first", "2", "picked")),
+            "1:[0,1)<7 1:[4,5)<7");
+  EXPECT_EQ(picked(gather("x", "last", "1", "g1") +
+                   gather("g1", "first", "1", "picked")),
+            "1:[4,5)<7");
+  // Behind a transposition, and of a type that counts to 127.
+  EXPECT_EQ(picked("node { op_type: 'Transpose' input: 'x' output: 't' " +
+                       std::string("} ") + gather("t", "ends", "1", "picked"),
+                   3),
+            "1:[0,2)<7 1:[4,6)<7");
+  // Tuples and single elements: x[[0, 3], [2, 1]], and one for each place.
+  EXPECT_EQ(picked("node { op_type: 'GatherND' input: 'x' input: 'pairs' "
+                   "output: 'picked' } "),
+            "0:[4,6)<7 0:[20,22)<7");
+  EXPECT_EQ(picked(gather("x", "each", "1", "picked", "GatherElements")),
+            "1:[4,6)<7");
+}
+
+/// `x` [8200], of which `op` picks 8193 by a constant that is too large for
+/// import to look into it: counting down from `last`.
+static std::string manyPicked(const std::string &op, int64_t last,
+                              const std::string &dims) {
+  std::string values;
+  for (int64_t i = 0; i < 8193; ++i)
+    values += "int64_data: " + std::to_string(last - i) + " ";
+  return modelFile(
+      "many.onnx",
+      "node { op_type: '" + op +
+          "' input: 'x' input: 'many' output: 'picked' } "
+          "node { op_type: 'Gather' input: 'w' input: 'picked' output: 'g' } "
+          "node { op_type: 'ReduceSum' input: 'g' output: 'y' "
+          "attribute { name: 'keepdims' i: 0 type: INT } } " +
+          constant("many", dims, values) + "input { " + info("x", 7, {"8200"}) +
+          " } input { " + info("w", 1, {"7", "6"}) + " } output { " +
+          info("y", 1, {}) + " }");
+}
+
+// Large constants are constants: arguments, with ops on them.
+TEST(DataLimits, LargeConstantsPickAndAreChecked) {
+  EXPECT_EQ(partsOf(manyPicked("Gather", 8193, "dims: 8193"), "x", {"x", "w"}),
+            "0:[1,8194)<7");
+  EXPECT_EQ(partsOf(manyPicked("GatherND", 8193, "dims: 8193 dims: 1"), "x",
+                    {"x", "w"}),
+            "0:[1,8194)<7");
+  ImportOptions options;
+  options.inputs = {"x", "w"};
+  mlir::MLIRContext context;
+  auto model =
+      importModel(manyPicked("Gather", 8200, "dims: 8193"), options, context);
+  ASSERT_FALSE(bool(model));
+  EXPECT_NE(takeErrorText(model.takeError())
+                .text.find("element 0 of the constant 'many', 8200, is outside "
+                           "of a dimension of 8200"),
+            std::string::npos);
+}
+
+// What the model computes picks other places for other data.
+TEST(DataLimits, ComputedIndicesSayNothing) {
+  EXPECT_EQ(picked("node { op_type: 'ReduceMax' input: 'x' output: 'm' "
+                   "attribute { name: 'keepdims' i: 0 type: INT } } " +
+                   gather("x", "m", "1", "picked")),
+            "");
 }
 
 // Whether a number is zero picks one of two rows, whatever the number.

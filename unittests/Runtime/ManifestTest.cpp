@@ -328,6 +328,11 @@ TEST(Manifest, SaysWhatIsWrong) {
          m.tensors[0].limits.parts = {{9, 0, 1, {0, false, 0, 2}}};
        },
        "limits"},
+      {[](Manifest &m) { // places beyond the last element
+         m.tensors[0].dtype = DType::I32;
+         m.tensors[0].limits.parts = {{0, 0, 1 << 20, {0, false, 0, 2}}};
+       },
+       "limits"},
       {[](Manifest &m) { m.tensors[0].values = TargetValues(9); }, "values"},
       {[](Manifest &m) { m.functions[0].inputs = {9}; }, "out of range"},
       {[](Manifest &m) { m.primitives[0].conv.out[0] = 9; }, "output extent"},

@@ -234,6 +234,7 @@ TEST(Session, RefusesLabelsAndIndicesOutOfRange) {
   const uint64_t beyond[3] = {0, UINT64_MAX, 0}; // not the index -1
   EXPECT_EQ(ckrt_tensor_write(run.session, 1, beyond, CKRT_U64, 3),
             CKRT_MISMATCH);
+  EXPECT_TRUE(lastErrorHas("element 1 is 18446744073709551615, but indices"));
   EXPECT_EQ(ckrt_tensor_fill(run.session, 0, 10), CKRT_MISMATCH);
   EXPECT_EQ(ckrt_tensor_fill(run.session, 0, -100), CKRT_OK);
 }

@@ -7,8 +7,8 @@
 // write to the arena. Method: the manifest has the limits of each tensor, and
 // this is the one check that compares values with them. An op may read a part
 // of a tensor alone (a column that picks rows of a table of its own): limits
-// hold for all elements, or for places along one dimension. Linear in the
-// values, times the parts.
+// hold for all elements, or for places that repeat. Linear in the values that
+// have limits, once for each.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_INTEGERLIMITS_H
@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ckopt {
@@ -43,7 +44,9 @@ struct IntegerLimits {
   bool operator==(const IntegerLimits &) const = default;
 };
 
-/// Limits of the places [low, high) of one dimension.
+/// Limits of the places [low, high) in each run of elements, in row-major
+/// order, that dimensions from `axis` on count: of [4, 3, 2], places 2 and 3
+/// from axis 1 on are [:, 1, :], and place 1 from axis 2 on is [:, :, 1].
 struct PartLimits {
   int32_t axis = 0;
   int64_t low = 0, high = 0;
@@ -64,15 +67,21 @@ struct TensorLimits {
 
 /// A value that no label or index may be.
 struct BeyondLimits {
-  int64_t element = 0; ///< in row-major order
-  int64_t value = 0;
+  int64_t element = 0;  ///< in row-major order
+  std::string value;    ///< as it was given
   bool isLabel = false; ///< else it is an index
   IntegerLimits limits; ///< those that it breaks
 };
 
+/// Returns the integer of that type as text; of a float, the integer part.
+std::string integerText(DType dtype, const void *value);
+
+/// Returns the product of the extents from `axis` on.
+int64_t elementsFrom(std::span<const int64_t> shape, size_t axis);
+
 /// Returns the first element of a dense tensor that is beyond its limits.
-/// Floats count as the integers that they hold. Without `checkFirst` parts of
-/// dimension 0 are left out: where it counts samples of a file, their places in
+/// Floats count as the integers that they hold. Without `checkFirst` parts from
+/// axis 0 on are left out: where that counts samples of a file, their places in
 /// a batch are not known yet.
 std::optional<BeyondLimits> findBeyond(const TensorLimits &limits, DType dtype,
                                        const void *values,

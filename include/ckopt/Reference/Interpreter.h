@@ -33,6 +33,11 @@ struct Options {
   std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observer;
 };
 
+/// Takes the number of an element of the result, in row-major order, and which
+/// element of which operand it is.
+using ElementMove =
+    llvm::function_ref<void(int64_t to, unsigned operand, int64_t from)>;
+
 /// The context in which an op is evaluated.
 struct Environment {
   const Options &options;

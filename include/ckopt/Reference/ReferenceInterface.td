@@ -30,6 +30,16 @@ def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
         state update, or a call.
       }],
       "bool", "isFoldable", (ins), "", /*defaultImplementation=*/"return true;">,
+    InterfaceMethod<[{
+        Calls `move` with each element of the only result that is an element of
+        an operand, whatever that holds; other elements are constants. Operands
+        that are moved may be null here. Failure: elements are computed, or a
+        null operand tells which they are.
+      }],
+      "::llvm::LogicalResult", "traceElements",
+      (ins "::llvm::ArrayRef<const ::ckopt::reference::Tensor *>":$operands,
+           "::ckopt::reference::ElementMove":$move), "",
+      /*defaultImplementation=*/"return ::llvm::failure();">,
   ];
 }
 

@@ -34,7 +34,8 @@ public:
   /// Returns the samples of a batch, of all ranks.
   int64_t batchSize() const { return batch; }
   /// Takes the next samples, up to a batch, and returns how many there were.
-  /// A batch that is not full is filled up with copies of its first sample.
+  /// A batch that is not full is filled up with copies of its first sample, or
+  /// with zeros where its places have limits of their own.
   /// `at` is the place of the first one, for errors.
   llvm::Expected<int64_t> load(DataPosition at);
   /// Tells other ranks whether there is a batch (`found`), and compares them
@@ -59,12 +60,14 @@ private:
   /// Returns the samples of a batch that `values` has room for.
   int64_t numHeld() const { return own ? own->count : batch; }
   void fillUp(int64_t valid);
-  llvm::Error check(DataPosition at) const;
+  std::string nameSample(int64_t i) const;
+  llvm::Error check() const;
 
   Session *session;
   BatchSource *source;
   int64_t batch = 1, ranks = 1;
   bool compared = false;        ///< the batch, with that of other ranks
+  DataPosition loadedAt;        ///< of the batch's first sample
   std::optional<RowRange> own;  ///< all that `values` has of a batch
   std::vector<FieldSpec> specs; ///< in the order of the source's fields
   std::vector<int64_t> tensors; ///< of the session

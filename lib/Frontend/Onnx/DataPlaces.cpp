@@ -2,145 +2,195 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: an op may read columns of an argument behind transpositions,
-// reshapes, steps and reversals, and what limits it limits these columns alone.
-// Method: the ops on the way are run by their reference semantics on numbers of
-// the argument's elements; those that arrive are then sought as indices of one
-// dimension. Guarantee: places that are returned are those elements, no more
-// and no less. O(elements) an op, of at most mostElements.
+// Problem: an op may read columns of an argument behind slices, gathers,
+// transpositions and reshapes, and what limits it limits these columns alone.
+// Method: sets of elements go back from the value, through ops that say which
+// elements of operands theirs are (traceElements of their reference models), to
+// arguments. Ops are visited from the last one on, each once. Guarantee: the
+// sets are the elements that arrive, no more and no less; behind an op that
+// computes there are none. O(elements) an op, a bit for each.
 //
 //===----------------------------------------------------------------------===//
 #include "DataPlaces.h"
+#include "ckopt/Base/IntegerLimits.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
 #include "ckopt/Reference/Interpreter.h"
+#include "mlir/IR/Diagnostics.h"
+
+#include <map>
+#include <set>
 
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// Of a tensor on the way.
-static constexpr int64_t mostElements = int64_t(1) << 20;
-/// Apart from each other, in one dimension.
-static constexpr size_t mostPlaces = 256;
+/// Of one limit, apart from each other; a manifest has 45 bytes for each.
+static constexpr size_t mostPlaces = 1 << 16;
 
-bool onnx_frontend::keepsIntegers(Operation *op) {
-  if (isa<PinOp>(op))
-    return true;
-  auto cast = dyn_cast<CastOp>(op);
-  if (!cast)
-    return false;
-  Type from = getElementTypeOrSelf(cast.getInput().getType()),
-       to = getElementTypeOrSelf(cast.getOutput().getType());
-  return to == from || to.getIntOrFloatBitWidth() >= 32 ||
-         (isa<IntegerType>(from) && !to.isInteger(1) &&
-          to.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth());
+/// Ops on constants behind each other: what indices take, not a loop's.
+static constexpr int mostDepth = 64;
+
+/// Whether tensors of the type have elements that can be counted.
+static bool isCounted(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape() &&
+         tensor.getElementType().isIntOrFloat() &&
+         tensor.getNumElements() <= INT32_MAX;
 }
 
 namespace {
-/// Evaluates values with an argument's elements numbered from 1, and 0 for what
-/// comes from elsewhere.
-class Numbering {
+/// The sets of elements on their way back.
+class Tracer {
 public:
-  explicit Numbering(BlockArgument argument) : argument(argument) {}
-  /// A null tensor: not followed.
-  const reference::Tensor &of(Value value);
+  explicit Tracer(const Constants &constants) : constants(constants) {}
+  ElementSets trace(Value value);
 
 private:
-  reference::Tensor compute(Value value, RankedTensorType type);
+  const reference::Tensor &constantOf(Value value);
+  reference::Tensor computeConstant(Value value);
+  void reach(Value value, const llvm::BitVector &elements);
+  void goBack(Operation *op);
 
-  BlockArgument argument;
-  DenseMap<Value, reference::Tensor> known;
+  static bool isBehind(Operation *a, Operation *b) {
+    return b->isBeforeInBlock(a);
+  }
+  const Constants &constants;
+  std::map<void *, reference::Tensor> known; ///< looked up only
+  int depth = 0;                             ///< of ops on constants
+  DenseMap<Value, llvm::BitVector> sets;
+  std::set<Operation *, decltype(&isBehind)> waiting{isBehind};
+  ElementSets found;
 };
 } // namespace
 
-/// Types that hold all numbers of elements.
-static bool holdsNumbers(RankedTensorType type) {
-  return type.hasStaticShape() && type.getNumElements() <= mostElements &&
-         type.getElementType().isIntOrFloat() &&
-         type.getElementTypeBitWidth() >= 32;
+/// Returns the tensor where it depends on constants alone; else a null one.
+/// Integers alone: others are no indices.
+const reference::Tensor &Tracer::constantOf(Value value) {
+  auto found = known.find(value.getAsOpaquePointer());
+  if (found != known.end())
+    return found->second;
+  reference::Tensor tensor;
+  if (depth < mostDepth && isCounted(value.getType()) &&
+      isa<IntegerType>(getElementTypeOrSelf(value.getType()))) {
+    ++depth;
+    tensor = computeConstant(value);
+    --depth;
+  }
+  return known[value.getAsOpaquePointer()] = std::move(tensor);
 }
 
-reference::Tensor Numbering::compute(Value value, RankedTensorType type) {
-  if (value == argument) {
-    reference::Tensor numbers(type);
-    for (int64_t i = 0; i < numbers.size(); ++i)
-      numbers.set(i, double(i + 1));
-    return numbers;
+reference::Tensor Tracer::computeConstant(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    unsigned number = argument.getArgNumber();
+    auto name = function.getArgAttrOfType<StringAttr>(number, attrs::kName);
+    if (!name || argumentRole(function, number) != roles::kConstant)
+      return {};
+    auto found = constants.find(name.str());
+    return found == constants.end()
+               ? reference::Tensor()
+               : reference::Tensor::fromHost(
+                     found->second, cast<RankedTensorType>(value.getType()));
   }
   Operation *op = value.getDefiningOp();
-  if (!op || op->hasTrait<OpTrait::ConstantLike>())
-    return reference::Tensor(type);
-  if (op->getNumResults() != 1 ||
-      !(isa<SliceOp, ConcatOp>(op) || keepsIntegers(op) ||
-        op->hasTrait<traits::KeepsElements>()))
+  auto model = dyn_cast<reference::ReferenceOpInterface>(op);
+  if (!model || op->getNumResults() != 1 || op->hasAttr(kWholeBatchAttr) ||
+      !(model.isFoldable() || op->hasTrait<OpTrait::ConstantLike>()))
     return {};
-  SmallVector<reference::Tensor> operands;
+  SmallVector<const reference::Tensor *> operands;
   for (Value operand : op->getOperands()) {
-    operands.push_back(of(operand));
-    if (!operands.back())
+    operands.push_back(&constantOf(operand));
+    if (!*operands.back())
       return {};
   }
-  SmallVector<const reference::Tensor *> pointers;
-  for (const reference::Tensor &operand : operands)
-    pointers.push_back(&operand);
   SmallVector<reference::Tensor> results;
-  if (failed(reference::evaluateOp(op, pointers, results)))
+  if (failed(reference::evaluateOp(op, operands, results)))
     return {};
   return std::move(results.front());
 }
 
-const reference::Tensor &Numbering::of(Value value) {
-  if (auto found = known.find(value); found != known.end())
-    return found->second;
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  reference::Tensor numbers =
-      type && holdsNumbers(type) ? compute(value, type) : reference::Tensor();
-  return known[value] = std::move(numbers);
+void Tracer::reach(Value value, const llvm::BitVector &elements) {
+  if (elements.none())
+    return;
+  auto argument = dyn_cast<BlockArgument>(value);
+  (argument ? found[argument] : sets[value]) |= elements;
+  if (!argument)
+    waiting.insert(value.getDefiningOp());
 }
 
-/// Returns the indices of a dimension as runs, if the marked elements are all
-/// those at these indices.
-static std::optional<std::vector<Places>>
-indicesAlong(int64_t axis, ArrayRef<int64_t> shape,
-             const std::vector<char> &marked, int64_t count) {
-  int64_t size = shape[size_t(axis)], inner = 1;
-  for (int64_t extent : shape.drop_front(size_t(axis) + 1))
-    inner *= extent;
-  std::vector<char> taken(size_t(size), 0);
-  for (size_t i = 0; i < marked.size(); ++i)
-    taken[size_t(int64_t(i) / inner % size)] |= marked[i];
-  if (count != llvm::count(taken, 1) * int64_t(marked.size()) / size)
-    return std::nullopt;
-  std::vector<Places> runs;
-  for (int64_t i = 0; i < size; ++i)
-    if (taken[size_t(i)]) {
-      if (!runs.empty() && runs.back().high == i)
-        ++runs.back().high;
-      else
-        runs.push_back({axis, i, i + 1});
-    }
-  if (runs.size() > mostPlaces)
-    return std::nullopt;
-  return runs;
+void Tracer::goBack(Operation *op) {
+  auto model = dyn_cast<reference::ReferenceOpInterface>(op);
+  if (!model || op->getNumResults() != 1 ||
+      !llvm::all_of(op->getOperandTypes(), isCounted))
+    return;
+  // An op that cannot be computed says so where it runs.
+  ScopedDiagnosticHandler quiet(op->getContext(),
+                                [](Diagnostic &) { return success(); });
+  SmallVector<const reference::Tensor *> operands;
+  SmallVector<llvm::BitVector> reached;
+  for (Value operand : op->getOperands()) {
+    const reference::Tensor &constant = constantOf(operand);
+    operands.push_back(constant ? &constant : nullptr);
+    auto type = cast<RankedTensorType>(operand.getType());
+    reached.emplace_back(unsigned(type.getNumElements()));
+  }
+  const llvm::BitVector &wanted = sets[op->getResult(0)];
+  if (failed(model.traceElements(
+          operands, [&](int64_t to, unsigned operand, int64_t from) {
+            if (wanted.test(unsigned(to)))
+              reached[operand].set(unsigned(from));
+          })))
+    return;
+  for (auto [operand, elements] : llvm::zip(op->getOperands(), reached))
+    reach(operand, elements);
 }
 
-std::optional<std::vector<Places>>
-onnx_frontend::placesOf(Value value, BlockArgument argument) {
-  Numbering numbering(argument);
-  const reference::Tensor &arrived = numbering.of(value);
-  if (!arrived)
-    return std::nullopt;
-  auto type = cast<RankedTensorType>(argument.getType());
-  std::vector<char> marked(size_t(type.getNumElements()), 0);
-  for (int64_t i = 0; i < arrived.size(); ++i)
-    if (auto number = int64_t(arrived.get(i)))
-      marked[size_t(number - 1)] = 1;
-  int64_t count = llvm::count(marked, 1);
-  if (!count)
-    return std::nullopt;
+ElementSets Tracer::trace(Value value) {
+  if (!isCounted(value.getType()))
+    return {};
+  auto type = cast<RankedTensorType>(value.getType());
+  reach(value, llvm::BitVector(unsigned(type.getNumElements()), true));
+  while (!waiting.empty()) {
+    Operation *last = *waiting.begin();
+    waiting.erase(waiting.begin());
+    goBack(last);
+    sets.erase(last->getResult(0)); // its readers on the way are behind it
+  }
+  return std::move(found);
+}
+
+ElementSets onnx_frontend::elementsOf(Value value, const Constants &constants) {
+  return Tracer(constants).trace(value);
+}
+
+/// Whether each run of `period` elements holds the same places.
+static bool repeat(const llvm::BitVector &elements, unsigned period) {
+  for (unsigned i = period; i < elements.size(); ++i)
+    if (elements.test(i) != elements.test(i - period))
+      return false;
+  return true;
+}
+
+std::vector<Places> onnx_frontend::placesOf(const llvm::BitVector &elements,
+                                            ArrayRef<int64_t> shape) {
+  std::vector<Places> places;
   // Dimensions of samples first: data of any number of them are checked so.
-  for (int64_t axis = type.getRank() - 1; axis >= 0; --axis)
-    if (auto runs = indicesAlong(axis, type.getShape(), marked, count))
-      return runs;
-  return std::nullopt;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    auto period = unsigned(elementsFrom(shape, axis));
+    if (!repeat(elements, period))
+      continue;
+    for (int low = elements.find_first(); low >= 0 && unsigned(low) < period;) {
+      int high = elements.find_next_unset(unsigned(low));
+      if (high < 0 || unsigned(high) > period)
+        high = int(period);
+      places.push_back({int64_t(axis), low, high});
+      if (places.size() > mostPlaces)
+        return {};
+      low = elements.find_next(unsigned(high) - 1);
+    }
+    break;
+  }
+  return places;
 }

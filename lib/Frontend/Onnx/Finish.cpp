@@ -169,5 +169,4 @@ void GraphImporter::setDictionaries() {
                               builder.getI64IntegerAttr(number))}));
   }
   func.setAllResultAttrs(resultAttrs);
-  noteDataLimits(func);
 }

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
+#include "DataPlaces.h"
 #include "NodeImporter.h"
 #include "Reader/Subgraphs.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -496,7 +497,7 @@ LogicalResult GraphImporter::run() {
   outlineLargeConstants();
   removeUnusedArguments();
   setDictionaries();
-  return success();
+  return noteDataLimits(func, result.weights);
 }
 
 void GraphImporter::recordShapes() {

@@ -193,10 +193,6 @@ void fuseGelu(mlir::func::FuncOp func);
 /// ckopt.layer_norm. Defined in FuseLayerNorm.cpp.
 void fuseLayerNorm(mlir::func::FuncOp func);
 
-/// Records on arguments which labels and indices losses and lookups accept
-/// (Dialect/Ckopt/Utils/LabelRange.h).
-void noteDataLimits(mlir::func::FuncOp function);
-
 /// On a loss, until then: all its labels count, whatever its ignore_index.
 inline constexpr llvm::StringLiteral kAllCountAttr = "ckopt.all_count";
 

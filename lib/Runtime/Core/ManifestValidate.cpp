@@ -63,7 +63,8 @@ bool validLimits(const TensorInfo &t) {
   for (const ckopt::PartLimits &part : t.limits.parts)
     if (part.axis < 0 || static_cast<size_t>(part.axis) >= t.shape.size() ||
         part.low < 0 || part.high <= part.low ||
-        part.high > t.shape[static_cast<size_t>(part.axis)] ||
+        part.high >
+            ckopt::elementsFrom(t.shape, static_cast<size_t>(part.axis)) ||
         !part.limits.exist() || !valid(part.limits))
       return false;
   return valid(t.limits.all) && (!t.limits.exist() || !isFloat(t.dtype));

@@ -190,8 +190,8 @@ ckrt_status checkLimits(const TensorInfo &t, const TensorLimits &allowed,
     return CKRT_OK;
   const IntegerLimits &limits = beyond->limits;
   std::string text = "tensor '" + t.name + "': element " +
-                     std::to_string(beyond->element) + " is " +
-                     std::to_string(beyond->value) + ", but ";
+                     std::to_string(beyond->element) + " is " + beyond->value +
+                     ", but ";
   if (!beyond->isLabel)
     return fail(CKRT_MISMATCH, text + "indices lie in [-" +
                                    std::to_string(limits.rows) + ", " +
@@ -242,8 +242,7 @@ ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
   if (wrong >= 0)
     return fail(CKRT_MISMATCH,
                 "tensor '" + t.name + "': element " + std::to_string(wrong) +
-                    " (" +
-                    std::to_string(loadInteger(from, host + wrong * hostSize)) +
+                    " (" + integerText(from, host + wrong * hostSize) +
                     ") does not fit in " + std::string(dtypeName(t.dtype)));
   return CKRT_OK;
 }

@@ -201,7 +201,8 @@ static void setLimits(func::FuncOp function, unsigned argument,
                         return number(name.split('.').second);
                       })};
     // A rank's share of a batch has fewer places.
-    limits.high = std::min(limits.high, tensor.shape[size_t(limits.axis)]);
+    limits.high =
+        std::min(limits.high, elementsFrom(tensor.shape, size_t(limits.axis)));
     if (limits.low < limits.high && limits.limits.exist())
       tensor.limits.parts.push_back(limits);
   }

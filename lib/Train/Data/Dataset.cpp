@@ -157,6 +157,7 @@ Error Dataset::addPart(std::vector<HostArray> parts, StringRef file) {
     if (fields[i].batched || arrays[i].empty())
       arrays[i].push_back(std::move(parts[i]));
   firsts.push_back(samples);
+  files.push_back(file.str());
   samples += count;
   return Error::success();
 }
@@ -216,6 +217,16 @@ int64_t Dataset::sizeInBytes(bool withMapped) const {
   return bytes;
 }
 
+size_t Dataset::fileOf(int64_t sample) const {
+  return size_t(llvm::upper_bound(firsts, sample) - firsts.begin() - 1);
+}
+
+std::string Dataset::nameSample(int64_t sample) const {
+  const size_t file = fileOf(sample);
+  return "sample " + std::to_string(sample - firsts[file]) +
+         (files.size() > 1 ? " of " + files[file] : "");
+}
+
 void Dataset::gather(size_t field, ArrayRef<int64_t> indices, void *to) const {
   const FieldSpec &spec = fields[field];
   const std::vector<HostArray> &parts = arrays[field];
@@ -229,8 +240,7 @@ void Dataset::gather(size_t field, ArrayRef<int64_t> indices, void *to) const {
   char *target = static_cast<char *>(to);
   for (int64_t sample : indices) {
     assert(sample >= 0 && sample < samples && "no such sample");
-    const size_t file =
-        size_t(llvm::upper_bound(firsts, sample) - firsts.begin() - 1);
+    const size_t file = fileOf(sample);
     convertElements(stored, parts[file].bytes + (sample - firsts[file]) * from,
                     spec.dtype, target, elements);
     target += elements * dtypeSize(spec.dtype);

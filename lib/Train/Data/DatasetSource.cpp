@@ -70,16 +70,23 @@ Error DatasetSource::seek(uint64_t seed, DataPosition place) {
 Expected<int64_t> DatasetSource::nextRows(int64_t count, RowRange rows,
                                           ArrayRef<void *> to) {
   count = std::min(count, *numSamples() - at);
-  std::vector<int64_t> wanted;
+  last.clear();
+  lastFirst = rows.first;
   for (int64_t i = 0; i < rows.within(count); ++i) {
     int64_t place = at + rows.first + i;
     int64_t index = sequence.empty() ? place : sequence[size_t(place)];
-    wanted.push_back(samples ? (*samples)[size_t(index)] : index);
+    last.push_back(samples ? (*samples)[size_t(index)] : index);
   }
   at += count;
   for (size_t field = 0; field < to.size(); ++field)
-    data.gather(field, wanted, to[field]);
+    data.gather(field, last, to[field]);
   return count;
+}
+
+std::string DatasetSource::nameSample(int64_t i) const {
+  i -= lastFirst;
+  return i < 0 || i >= int64_t(last.size()) ? ""
+                                            : data.nameSample(last[size_t(i)]);
 }
 
 Expected<HeldOut> drawHeldOut(int64_t count, double share, uint64_t seed) {

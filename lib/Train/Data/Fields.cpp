@@ -52,10 +52,11 @@ static std::string placeOf(int64_t element, const HostTensor &tensor,
 }
 
 /// Labels and indices in their ranges; negative indices count from the end.
-static Error checkLimits(const FieldSpec &spec, const HostTensor &tensor,
+static Error checkLimits(const FieldSpec &spec, const TensorLimits &allowed,
+                         bool checkFirst, const HostTensor &tensor,
                          SampleNamer nameSample) {
-  auto beyond = findBeyond(spec.limits, tensor.dtype(), tensor.rawData(),
-                           tensor.shape(), /*checkFirst=*/!spec.batched);
+  auto beyond = findBeyond(allowed, tensor.dtype(), tensor.rawData(),
+                           tensor.shape(), checkFirst);
   if (!beyond)
     return Error::success();
   const IntegerLimits &limits = beyond->limits;
@@ -160,7 +161,17 @@ Error checkValues(const FieldSpec &spec, const HostTensor &tensor,
   if (Error error = tensor.checkConvertible(spec.dtype))
     return withContext(std::move(error),
                        quoted(spec) + " for '" + spec.name + "'");
-  return checkLimits(spec, tensor, nameSample);
+  return checkLimits(spec, spec.limits, /*checkFirst=*/!spec.batched, tensor,
+                     nameSample);
+}
+
+Error checkBatch(const FieldSpec &spec, const HostTensor &tensor,
+                 function_ref<std::string(int64_t)> nameSample) {
+  TensorLimits places;
+  for (const PartLimits &part : spec.limits.parts)
+    if (spec.batched && part.axis == 0)
+      places.parts.push_back(part);
+  return checkLimits(spec, places, /*checkFirst=*/true, tensor, nameSample);
 }
 
 } // namespace ckopt

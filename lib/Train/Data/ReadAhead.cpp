@@ -103,7 +103,7 @@ private:
     given.emplace(part.rows ? source.nextRows(part.count, *part.rows, to)
                             : source.next(part.count, to));
     nextNames.clear();
-    if (!source.isChecked() && *given)
+    if (*given)
       for (int64_t i = 0; i < **given; ++i)
         nextNames.push_back(source.nameSample(i));
   }

@@ -65,8 +65,12 @@ public:
   /// Copies the samples `indices` one after another to `to`, converted to the
   /// field's type. A field that is not batched is copied whole.
   void gather(size_t field, llvm::ArrayRef<int64_t> indices, void *to) const;
+  /// Names a sample: by its place in its file, which is named if there are
+  /// several.
+  std::string nameSample(int64_t sample) const;
 
 private:
+  size_t fileOf(int64_t sample) const;
   llvm::Error addFile(const ArrayFile &file);
   llvm::Error addPart(std::vector<HostArray> parts, llvm::StringRef file);
 
@@ -76,6 +80,7 @@ private:
   /// One array a file for each field; of constants but one.
   std::vector<std::vector<HostArray>> arrays;
   std::vector<int64_t> firsts; ///< the first sample of each file
+  std::vector<std::string> files;
 };
 
 /// Opens a file of tokens, numbers without any header, as two arrays of
@@ -107,6 +112,7 @@ public:
                                    llvm::ArrayRef<void *> to) override;
   std::string identity() const override { return data.fingerprint(); }
   bool isChecked() const override { return true; }
+  std::string nameSample(int64_t i) const override;
   int64_t bytesInMemory() const override {
     return data.sizeInBytes(/*withMapped=*/false);
   }
@@ -122,6 +128,10 @@ private:
   std::optional<std::vector<uint32_t>> samples;
   std::vector<uint32_t> sequence; ///< empty: as stored
   int64_t at = 0;
+  /// The samples of the last batch that were read, and the place of their first
+  /// one in it.
+  std::vector<int64_t> last;
+  int64_t lastFirst = 0;
 };
 
 } // namespace ckopt

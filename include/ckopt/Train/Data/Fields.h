@@ -49,6 +49,11 @@ llvm::Error checkShape(const FieldSpec &spec, llvm::ArrayRef<int64_t> shape);
 llvm::Error checkValues(const FieldSpec &spec, const HostTensor &tensor,
                         llvm::function_ref<std::string(int64_t)> nameSample);
 
+/// Checks what samples cannot be checked for before their places in a batch are
+/// known: limits of parts of the batch itself, which `tensor` is.
+llvm::Error checkBatch(const FieldSpec &spec, const HostTensor &tensor,
+                       llvm::function_ref<std::string(int64_t)> nameSample);
+
 } // namespace ckopt
 
 #endif // CKOPT_TRAIN_DATA_FIELDS_H

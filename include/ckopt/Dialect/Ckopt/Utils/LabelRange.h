@@ -31,7 +31,7 @@ inline constexpr llvm::StringLiteral kProbabilitiesAttr = "ckopt.probabilities";
 inline constexpr llvm::StringLiteral kRowsAttr = "ckopt.rows";
 
 /// Limits of parts of an argument: a list of {axis, low, high} with `classes`,
-/// `ignore_index` and `rows` of the places [low, high) of a dimension.
+/// `ignore_index` and `rows` of places (PartLimits in Base/IntegerLimits.h).
 inline constexpr llvm::StringLiteral kPartLimitsAttr = "ckopt.part_limits";
 
 } // namespace ckopt
