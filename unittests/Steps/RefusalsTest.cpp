@@ -59,8 +59,7 @@ std::vector<std::string> splitWords(llvm::StringRef command,
   for (std::string &word : words)
     for (auto [name, folder] :
          {std::pair("%data", std::string(CKOPT_TEST_DATA)),
-          std::pair("%inputs",
-                    std::string(CKOPT_TEST_DATA "/../ckopt/Inputs")),
+          std::pair("%inputs", std::string(CKOPT_TEST_DATA "/../ckopt/Inputs")),
           std::pair("%t", place)})
       if (size_t at = word.find(name); at != std::string::npos)
         word.replace(at, std::strlen(name), folder);
