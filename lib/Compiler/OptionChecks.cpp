@@ -117,11 +117,12 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
                         " has no updates that several batches could make: "
                         "leave out " +
                         Setting("accumulate"));
-    if (settings.values.empty() && options.groups.empty() && settings.ema == 0)
+    if (settings.values.empty() && options.groups.empty() &&
+        settings.ema == 0 && settings.clipNorm == 0)
       return llvm::Error::success();
-    return usageError(
-        Setting("optimizer", "none") +
-        " has no updates that settings, groups and averages could be about");
+    return usageError(Setting("optimizer", "none") +
+                      " has no updates that settings, groups, averages and a "
+                      "limit of the norm could be about");
   }
   const OptimizerKind *kind = findOptimizer(settings.kind);
   if (!kind)

@@ -253,6 +253,11 @@ llvm::Error DriverFlags::settleOptimizer() {
   OptimizerSettings &opt = o.compile.step.optimizer;
   o.train.schedule.base = learningRateOr(o.train.schedule.base, opt.kind);
   if (opt.kind.empty()) {
+    for (const char *flag : {"clip-norm", "lr", "lr-schedule", "warmup-steps"})
+      if (given.count(flag))
+        return usageError(Setting("optimizer", "none") +
+                          " has no updates that " + Setting::ofFlag(flag) +
+                          " could be about");
     if (!opt.values.empty() || !groups.empty() || opt.ema > 0)
       return usageError(Setting("optimizer", "none") + " has no updates that " +
                         (groups.empty() && opt.values.empty() ? Setting("ema")

@@ -123,13 +123,21 @@ llvm::Error DriverFlags::checkRead() const {
       {{"checkpoint-every"},
        !o.train.checkpoint.empty(),
        Setting("checkpoint")},
+      {{"weights"}, o.train.resume.empty(), "runs that begin"},
+      {{"dampening"},
+       step.optimizer.values.count("momentum") > 0,
+       Setting("momentum")},
+      {{"lr-unit"},
+       o.train.schedule.kind != ScheduleKind::Constant ||
+           o.train.schedule.warmupSteps > 0,
+       Setting("lr-schedule")},
       {{"ema-out"}, step.optimizer.ema > 0, Setting("ema")},
   };
   for (const auto &[flags, areRead, reader] : rules)
     for (const char *flag : flags)
       if (!areRead && given.count(flag))
         return usageError(Setting::ofFlag(flag) + " is for " + reader +
-                          ": without it nothing reads it");
+                          ": nothing else reads it");
   return llvm::Error::success();
 }
 

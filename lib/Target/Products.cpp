@@ -42,6 +42,10 @@ llvm::Error ckopt::refuseNarrowProducts(const TargetRequest &request) {
       precision == MatmulPrecision::F32 ||
       precision == MatmulPrecision::Highest)
     return llvm::Error::success();
+  if (precision == MatmulPrecision::F16)
+    return usageError(Setting("matmul-precision", "f16") +
+                      ": no target rounds what f32 tensors hold to f16; " +
+                      Setting("precision", "f16") + " stores tensors so");
   return usageError(Setting("matmul-precision", nameOf(precision)) +
                     " is for GPUs: give " + Setting("target", "cuda"));
 }

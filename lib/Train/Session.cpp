@@ -28,6 +28,8 @@ static llvm::Error runtimeError(ckrt_status status) {
 llvm::Expected<std::unique_ptr<Session>>
 Session::create(ckrt_program *program, const SessionOptions &options,
                 std::shared_ptr<void> keeper) {
+  if (!program)
+    return usageError("there is no program to make a session of");
   std::unique_ptr<Session> result(new Session);
   result->keeper = std::move(keeper);
   result->others = options.ranks;
@@ -142,6 +144,11 @@ llvm::Expected<HostTensor> Session::readPart(int64_t index, int64_t first,
                                              int64_t count) const {
   if (llvm::Error error = checkIndex(index))
     return std::move(error);
+  int64_t all = ckrt_tensor_elements(session, index);
+  if (first < 0 || count < 0 || first > all || count > all - first)
+    return usageError("'" + infoOf(index).name + "' has " + llvm::Twine(all) +
+                      " elements, none of " + llvm::Twine(count) +
+                      " from number " + llvm::Twine(first) + " on");
   HostTensor result(infoOf(index).dtype, {count});
   if (auto status =
           ckrt_tensor_read_part(session, index, first, result.mutableRawData(),

@@ -26,7 +26,7 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
                      " batches of the next update are in already");
   else if (options.checkpointEvery && options.checkpoint.empty())
     own = usageError(Setting("checkpoint-every") + " is for " +
-                     Setting("checkpoint") + ": without it nothing reads it");
+                     Setting("checkpoint") + ": nothing else reads it");
   if (llvm::Error error = impl->meet({Call::Fit}, std::move(own)))
     return std::move(error);
   options.seed = impl->train.seed;

@@ -70,6 +70,17 @@ def _flag_settings(flags):
     return settings
 
 
+def _check_flags(flags, given):
+    """Refuses what has a keyword of its own, and what the objects given say already."""
+    for flag in flags:
+        name = flag.replace("_", "-")
+        if name == "memory-budget":
+            raise UsageError(f"{flag}: the keyword is 'budget'")
+        if name in given and name != "group":
+            raise UsageError(f"{flag} is given twice: here, and by a keyword or object that says it "
+                             "already")
+
+
 def _optimizer_settings(optimizer, schedule):
     settings = []
     if isinstance(optimizer, str):
@@ -129,6 +140,7 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
     limit = budget_setting(budget)
     settings += [limit] if limit else []
     settings += [] if batch is None else [("batch", to_text(batch))]
+    _check_flags(flags, {name for name, _ in settings})
     settings += _flag_settings(flags)
     step = CompiledStep(_ckopt.Step(path, settings, folder is not None), last_batch, cast)
     fields = [field["array"] for field in step._fields]

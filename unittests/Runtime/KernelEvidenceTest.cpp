@@ -129,12 +129,14 @@ TEST(KernelEvidence, TheNextKernelIsTaken) {
   EXPECT_NE(name.find("right for the second"), name.npos) << name;
 }
 
-// The rows of this library and CPU vouch for what networks are made of.
+// The rows of this library and CPU vouch for what networks are made of, in the
+// order that steps put activations.
 TEST(KernelEvidence, CommonShapesHaveLibraryKernels) {
   std::string error;
-  for (const PrimitiveDesc &desc :
+  for (PrimitiveDesc desc :
        {product(64, 48, 96), gradient(2, 16, 1, DType::F32),
         gradient(2, 16, 2, DType::F32)}) {
+    desc.conv.channelsLast = desc.conv.weightsLast = true;
     auto primitive = Primitive::create(desc, 2, error);
     ASSERT_TRUE(primitive) << error;
     EXPECT_NE(primitive->implementation().find("right for"), std::string::npos)

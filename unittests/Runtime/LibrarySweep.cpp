@@ -11,13 +11,15 @@
 // kernel is wrong that a step would take by KernelSweeps.inc. With --rows it
 // prints the rows for KernelSweeps.inc: by kernel, the traits of shapes that it
 // was right for; of a kernel that was wrong, without what its failures have in
-// common.
+// common. Kernels that allocate while they run have no row: what they take is
+// in no plan.
 //
 // A kernel that ends the process ends a child, and counts as wrong.
 //
 //===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/Cpu/KernelEvidence.h"
 #include "../../lib/Runtime/Cpu/OpenMP.h"
+#include "../../lib/Runtime/allocations/AllocationHook.h"
 #include "SweepCases.h"
 
 #include <ctime>
@@ -59,6 +61,14 @@ public:
   mutable PrimitiveDesc asked; ///< what the kernel computes
 };
 
+/// Allocations of a page or more, so far, while kernels ran.
+int64_t allocations() {
+  ckrt_allocation_stats stats = {};
+  stats.size = sizeof(stats);
+  ckopt_allocation_hook.read(stats);
+  return stats.large;
+}
+
 /// Tries the kernels of shape `index` from `first` on, and writes a line before
 /// and behind each.
 void tryKernels(uint64_t seed, int64_t index, int64_t first,
@@ -90,12 +100,16 @@ void tryKernels(uint64_t seed, int64_t index, int64_t first,
     begin(nth.asked, nth.name, takes);
     std::vector<char> runs[2];
     error = runOnce(test, *primitive, runs[0]);
+    int64_t before = allocations();
     if (error.empty())
       error = runOnce(test, *primitive, runs[1]);
+    bool allocates = allocations() != before;
     if (error.empty() && runs[0] != runs[1])
       error = "two runs differ";
     if (error.empty())
       error = compare(test, runs[0]);
+    if (allocates)
+      os << "allocates" << std::endl;
     os << (error.empty() ? "right" : "wrong\t" + error) << std::endl;
   }
 }
@@ -108,6 +122,7 @@ using Traits = std::set<std::string>;
 
 struct Record {
   int64_t tried = 0;
+  bool allocates = false; ///< memory of its own, beside the plan's
   std::map<std::string, int64_t> traits;
   std::vector<Traits> wrong;
 };
@@ -177,6 +192,8 @@ std::optional<Attempt> runChild(const std::string &isa, uint64_t seed,
     if (dnnlInstructionSet() != isa)
       _exit(kNoSuchSet);
     EvidenceTable table(evidenceRows(), dnnlVersion(), isa);
+    ckopt_allocation_hook.start();
+    ckopt_allocation_hook.setLarge(4096);
     std::cout << "version\t" << dnnlVersion() << std::endl;
     for (; shape < shapes; ++shape, number = 0)
       tryKernels(seed, shape, number, table, std::cout);
@@ -195,6 +212,8 @@ std::optional<Attempt> runChild(const std::string &isa, uint64_t seed,
       found.version = line.substr(8);
     } else if (line == "made") {
       open.reset();
+    } else if (line == "allocates" && open) {
+      found.records[open->key].allocates = true;
     } else if (open) {
       note(found, *open, line == "right" ? "" : line.substr(6), isa);
       open.reset();
@@ -284,8 +303,9 @@ void printRows(const Found &found, const std::string &isa, uint64_t seed,
   char date[16];
   std::strftime(date, sizeof(date), "%Y-%m-%d", std::gmtime(&now));
   for (const auto &[key, record] : found.records) {
+    // The library's plain loops are slower than ours.
     auto traits = soundTraits(record);
-    if (!traits)
+    if (!traits || record.allocates || key[2].starts_with("ref:"))
       continue;
     std::string text;
     for (const std::string &trait : *traits)

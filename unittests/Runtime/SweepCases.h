@@ -10,6 +10,7 @@
 #ifndef CKOPT_UNITTESTS_RUNTIME_SWEEPCASES_H
 #define CKOPT_UNITTESTS_RUNTIME_SWEEPCASES_H
 
+#include "../../lib/Runtime/allocations/AllocationHook.h"
 #include "ConvReference.h"
 #include "Operands.h"
 #include "ckopt/Runtime/Primitive.h"
@@ -243,7 +244,10 @@ inline std::string runOnce(const Case &test, Primitive &primitive,
     args.push_back(added.data());
   args.push_back(result.data());
   std::string error;
-  if (!primitive.execute(args.data(), workspace.data(), error))
+  ckopt_allocation_hook.begin();
+  bool ran = primitive.execute(args.data(), workspace.data(), error);
+  ckopt_allocation_hook.end();
+  if (!ran)
     return error;
   if (!first.holds(a) || !second.holds(b) || !added.holds(addend))
     return "operands changed";

@@ -313,6 +313,12 @@ llvm::Error ModelImporter::checkDims(ArrayRef<const ValueInfo *> data) const {
                   (symbols.empty()
                        ? "all of theirs are numbers"
                        : "theirs are '" + llvm::join(symbols, "', '") + "'"));
+  for (const auto &[name, shape] : options.shapes)
+    if (llvm::none_of(data, [&, &name = name](const ValueInfo *input) {
+          return input->name == name;
+        }))
+      return fail("the model has no data input '" + name + "' (" +
+                  Setting("shape") + ")");
   if (data.empty() || !data[0]->shape || data[0]->shape->empty())
     return llvm::Error::success();
   auto given = options.dims.find(data[0]->shape->front().symbol);

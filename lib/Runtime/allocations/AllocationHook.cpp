@@ -35,7 +35,7 @@ using namespace ckopt::runtime;
 
 namespace {
 
-constexpr int64_t kLarge = 64 * 1024;
+std::atomic<int64_t> largeFrom{64 * 1024};
 
 /// One large allocation; `code` is set if its memory was made executable.
 struct Block {
@@ -56,7 +56,7 @@ void count(size_t size, const void *result, const void *caller) {
     return;
   auto bytes = static_cast<int64_t>(size);
   calls.fetch_add(1, std::memory_order_relaxed);
-  if (bytes < kLarge)
+  if (bytes < largeFrom)
     return;
   int64_t index = large.fetch_add(1, std::memory_order_relaxed);
   largeBytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -333,7 +333,9 @@ void readCounters(ckrt_allocation_stats &stats) {
   }
 }
 
+void setLarge(int64_t bytes) { largeFrom = bytes; }
+
 } // namespace
 
 const AllocationHook ckopt_allocation_hook = {
-    startHook, stopHook, beginCounting, endCounting, readCounters};
+    startHook, stopHook, beginCounting, endCounting, readCounters, setLarge};

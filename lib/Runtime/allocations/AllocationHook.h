@@ -26,6 +26,8 @@ struct AllocationHook {
   void (*end)();
   /// Reads the sums over all steps so far.
   void (*read)(ckrt_allocation_stats &stats);
+  /// Says from how many bytes on an allocation is large (64 KiB).
+  void (*setLarge)(int64_t bytes);
 };
 
 inline constexpr const char *kAllocationLibrary = "libckopt_allocations.so.1";

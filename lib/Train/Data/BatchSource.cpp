@@ -34,6 +34,8 @@ Error CallbackSource::seek(uint64_t newSeed, DataPosition place) {
 }
 
 Expected<int64_t> CallbackSource::next(int64_t count, ArrayRef<void *> to) {
+  if (!function)
+    return usageError(name() + " has no function that writes samples");
   Expected<int64_t> given = function({seed, at, count, to});
   if (given)
     at.position += *given;

@@ -185,7 +185,9 @@ static MessageText optionName(StringRef key) {
   if (auto found = others.find(key); found != others.end())
     return found->second;
   auto [name, number] = key.split(' '); // "group 1"
-  MessageText text = Setting::ofFlag(name);
+  std::string flag = name.str();        // hyperparameters: weight_decay
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  MessageText text = Setting::ofFlag(flag);
   return number.empty() ? text : text + " " + number;
 }
 

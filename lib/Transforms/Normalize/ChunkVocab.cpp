@@ -256,8 +256,9 @@ LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows,
     rewrite(loss, head, chunk);
   }
   if (given && !found)
-    function.emitWarning("chunk-vocab=")
-        << given << ": there is no cross entropy of labels over more rows";
+    function.emitWarning()
+        << Setting("chunk-vocab", llvm::Twine(given)) +
+               ": there is no cross entropy of labels over more rows";
   return success();
 }
 

@@ -420,8 +420,8 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
       rewriter.run(function);
     eraseUnusedKernels(getOperation());
     if (keep && !rewriter.keptSome())
-      getOperation().emitWarning("keep-f32: no node is named '")
-          << keepF32 << "'";
+      getOperation().emitWarning()
+          << Setting("keep-f32") + ": no node is named '" + keepF32 + "'";
     return success();
   }
 
