@@ -13,9 +13,7 @@ if(CKOPT_BUILD_COMPILER)
       "apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools). "
       "If it lies elsewhere, set MLIR_DIR to its lib/cmake/mlir.")
   endif()
-  # Debian builds MLIR as one shared library but does not say so to consumers:
-  # two copies of MLIR in a process have two sets of TypeIDs.
-  set(MLIR_LINK_MLIR_DYLIB ON)
+  set(MLIR_LINK_MLIR_DYLIB ON) # as Ckopt::Mlir
   list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
   set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR})
   set(LLVM_RUNTIME_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/bin)

@@ -107,7 +107,7 @@ llvm::Expected<Ranks> ckopt::openWorld(int64_t ranks, double timeout) {
   World &world = *World::current();
   if (world.size() != ranks)
     return makeError(ExitRank, "mpirun is of another MPI than the one that "
-                               "ckopt was built with: it counts " +
+                               "ckopt uses: it counts " +
                                    llvm::Twine(world.size()) + " ranks, not " +
                                    llvm::Twine(ranks));
   world.setTimeout(timeout);

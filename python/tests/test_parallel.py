@@ -17,7 +17,8 @@ MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none",
 PACKAGE = os.path.dirname(ckopt.__file__)
 
 needs_mpi = pytest.mark.skipif(
-    not shutil.which("mpirun") or not os.path.exists(os.path.join(PACKAGE, "libckopt_mpi.so.1")),
+    not shutil.which("mpirun") or not any(
+        os.path.exists(os.path.join(PACKAGE, f"libckopt_{name}.so.1")) for name in ("mpi", "openmpi")),
     reason="training by several processes is NOT tested: needs mpirun (openmpi-bin) and ckopt "
            "built with MPI")
 

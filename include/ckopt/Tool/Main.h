@@ -1,4 +1,4 @@
-//===- Main.h - the ckopt tool ----------------------------------*- C++ -*-===//
+//===- Main.h - what the tools do after main() ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,6 +11,12 @@ namespace ckopt {
 /// The ckopt tool: parses, runs the command, prints errors. Returns the exit
 /// code (Base/ExitCodes.h).
 int driverMain(int argc, char **argv);
+
+/// ckopt-opt: every pass on IR files, as mlir-opt.
+int optMain(int argc, char **argv);
+
+/// ckopt-plan: the planner alone, on files.
+int planMain(int argc, char **argv);
 
 } // namespace ckopt
 

@@ -24,7 +24,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <sched.h>
 #include <thread>
 #include <unistd.h>
@@ -113,17 +112,9 @@ World *ckopt::runtime::findWorld(int64_t ranks, std::string &error) {
 
 std::string World::open(double timeout) {
   StartWatch watch(timeout > 0 ? timeout + kLaunchSeconds : 0);
-  // MPI's own plug-ins look for its symbols among the global ones.
-  void *library = dlopen(kMpiLibrary, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
-  if (!library)
-    return std::string("cannot open the MPI engine, which is built where MPI "
-                       "is installed (libopenmpi-dev): ") +
-           dlerror();
-  auto *engine =
-      static_cast<const MessageEngine *>(dlsym(library, kEngineSymbol));
-  if (!engine || engine->version != kEngineVersion)
-    return std::string(kMpiLibrary) + " is of another release";
-  return open(*engine);
+  std::string error;
+  const MessageEngine *engine = openMpiEngine(error);
+  return engine ? open(*engine) : error;
 }
 
 ckopt::MessageText World::openNccl(const std::string &file, int32_t rank,

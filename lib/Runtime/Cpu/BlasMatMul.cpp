@@ -9,10 +9,10 @@
 // buffers of its own that it keeps from its first use on.
 //
 //===----------------------------------------------------------------------===//
+#include "OpenBlas.h"
 #include "PrimitiveImpl.h"
 
 #include <algorithm>
-#include <cblas.h>
 
 using namespace ckopt::runtime;
 

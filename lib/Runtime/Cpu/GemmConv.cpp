@@ -10,9 +10,9 @@
 // the bits depend only on the descriptor and the number of threads.
 //
 //===----------------------------------------------------------------------===//
+#include "OpenBlas.h"
 #include "PrimitiveImpl.h"
 
-#include <cblas.h>
 #include <cstring>
 
 using namespace ckopt::runtime;

@@ -7,6 +7,7 @@
 // they decide the bits of results.
 //
 //===----------------------------------------------------------------------===//
+#include "OpenBlas.h"
 #include "PrimitiveImpl.h"
 
 #include "Core/Env.h"
@@ -43,6 +44,18 @@ bool fitsDnnl(const PrimitiveDesc &desc) {
   return most <= kMost;
 }
 
+/// Makes a primitive of OpenBLAS, where that is.
+std::unique_ptr<Primitive> createBlas(const PrimitiveDesc &desc,
+                                      std::string &error) {
+  if (!cblas_sgemm || !cblas_dgemm) {
+    error = describe(desc) + ": needs OpenBLAS, which the package "
+                             "ckopt-runtime is without (pip install ckopt)";
+    return nullptr;
+  }
+  return desc.kind == PrimitiveKind::MatMul ? createBlasMatMul(desc)
+                                            : createGemmConv(desc);
+}
+
 /// Makes a primitive of oneDNN, or one of ours where it is refused or nobody
 /// vouches for it, and there is one: not of halves.
 std::unique_ptr<Primitive> createDnnl(const PrimitiveDesc &desc,
@@ -60,7 +73,7 @@ std::unique_ptr<Primitive> createDnnl(const PrimitiveDesc &desc,
   if (made || desc.dtype != DType::F32 || (!fits && !isMatMul))
     return made;
   error.clear();
-  return isMatMul ? createBlasMatMul(desc) : createGemmConv(desc);
+  return createBlas(desc, error);
 }
 
 std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &given,
@@ -75,8 +88,7 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &given,
   if (isOfRanks(desc.kind))
     return createOfRanks(desc);
   if (desc.dtype == DType::F64)
-    return desc.kind == PrimitiveKind::MatMul ? createBlasMatMul(desc)
-                                              : createGemmConv(desc);
+    return createBlas(desc, error);
   if (desc.dtype != DType::F32 && desc.dtype != DType::BF16 &&
       desc.dtype != DType::F16) {
     error = "no library kernel for element type " +
@@ -90,7 +102,7 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &given,
     desc.form = form;
   }
   if (desc.form == LibraryForm::OpenBlas)
-    return createBlasMatMul(desc);
+    return createBlas(desc, error);
   return createDnnl(desc, evidence, error);
 }
 

@@ -16,14 +16,34 @@
 
 using namespace ckopt;
 
+static Linker linkerInside = nullptr;
+
+void ckopt::setLinker(Linker linker) { linkerInside = linker; }
+
 /// Finds a linker on the PATH: lld first, then those of compilers.
 static llvm::Expected<std::string> findLinker() {
+  if (linkerInside)
+    return "ld.lld";
   for (const char *name : {"ld.lld-22", "ld.lld", "ld.bfd", "ld"})
     if (auto path = llvm::sys::findProgramByName(name))
       return *path;
   return makeError(ExitIoError,
                    "no linker found to write a shared library; install lld-22 "
                    "(or binutils), or use 'ckopt train', which needs none");
+}
+
+/// Returns the exit code; a negative one with the problem where the linker does
+/// not run.
+static int runLinker(llvm::ArrayRef<llvm::StringRef> arguments,
+                     std::string &problem) {
+  if (!linkerInside)
+    return llvm::sys::ExecuteAndWait(arguments.front(), arguments, std::nullopt,
+                                     {}, 0, 0, &problem);
+  std::vector<std::string> texts(arguments.begin(), arguments.end());
+  std::vector<const char *> pointers;
+  for (const std::string &text : texts)
+    pointers.push_back(text.c_str());
+  return linkerInside(pointers);
 }
 
 /// An archive of the kernels: one file for the linker, which takes from it what
@@ -91,8 +111,7 @@ llvm::Error ckopt::linkSharedLibrary(const StepObjects &objects,
     arguments.push_back(kernels.path);
   }
   std::string problem;
-  int code = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt, {}, 0,
-                                       0, &problem);
+  int code = runLinker(arguments, problem);
   // Negative: it could not be started, or a signal ended it.
   if (code < 0)
     return ioError("cannot link '" + path + "': '" + *linker +

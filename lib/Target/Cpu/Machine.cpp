@@ -6,6 +6,7 @@
 #include "Machine.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/Cpu/Emit.h"
+#include "llvm/Config/Targets.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -54,6 +55,17 @@ static constexpr llvm::StringLiteral usedFeatures[] = {"sse3",
 
 /// The architecture that code is emitted for beside this machine's own.
 static constexpr llvm::StringLiteral crossTriple = "aarch64-unknown-linux-gnu";
+
+/// Makes LLVM know that architecture, and none beside it: where LLVM is an
+/// archive, all its code generators would take more room than the compiler.
+static void initializeCrossTarget() {
+#if LLVM_HAS_AARCH64_TARGET
+  LLVMInitializeAArch64TargetInfo();
+  LLVMInitializeAArch64Target();
+  LLVMInitializeAArch64TargetMC();
+  LLVMInitializeAArch64AsmPrinter();
+#endif
+}
 
 /// Returns whether LLVM knows the CPU in an architecture; a code generator for
 /// one that it does not know would print so, several times.
@@ -116,10 +128,7 @@ ckopt::makeTargetMachine(const CpuOptions &options) {
                      "no code generator for this machine: " + error);
   if (machine)
     return std::move(machine);
-  llvm::InitializeAllTargetInfos();
-  llvm::InitializeAllTargets();
-  llvm::InitializeAllTargetMCs();
-  llvm::InitializeAllAsmPrinters();
+  initializeCrossTarget();
   auto cross =
       makeMachine(llvm::Triple(crossTriple), cpu, "", options.optLevel, error);
   if (cross)

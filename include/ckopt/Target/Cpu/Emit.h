@@ -17,6 +17,7 @@
 #include "ckopt/Runtime/ckrt.h"
 #include "ckopt/Target/Cpu/KernelCache.h"
 #include "ckopt/Target/Cpu/StepToLLVM.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
 #include <memory>
@@ -82,6 +83,13 @@ llvm::Expected<std::vector<char>>
 emitFunctions(mlir::OwningOpRef<mlir::ModuleOp> module,
               llvm::function_ref<bool(llvm::StringRef)> isEntry,
               const CpuOptions &target);
+
+/// A linker inside of the program: takes the arguments of ld.lld, prints to
+/// standard error and returns the exit code.
+using Linker = int (*)(llvm::ArrayRef<const char *> arguments);
+
+/// Replaces the linker that is searched for on the PATH.
+void setLinker(Linker linker);
 
 /// Links the objects to a shared library at `path` (temporary name, renamed).
 llvm::Error linkSharedLibrary(const StepObjects &objects,

@@ -13,6 +13,7 @@
 #include "ckopt/Runtime/Export.h"
 
 #include <cstdint>
+#include <string>
 
 namespace ckopt::runtime {
 
@@ -57,6 +58,9 @@ inline constexpr int64_t kLeavingBytes = 1;
 
 inline constexpr const char *kMpiLibrary = "libckopt_mpi.so.1";
 inline constexpr const char *kEngineSymbol = "ckopt_engine";
+
+/// Opens the engine of the MPI that is here; null with the reason.
+const MessageEngine *openMpiEngine(std::string &error);
 
 } // namespace ckopt::runtime
 
