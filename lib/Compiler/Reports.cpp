@@ -14,17 +14,18 @@
 
 using namespace ckopt;
 
-/// Describes "how far above the fastest possible plan" the plan is at most.
+/// Describes how much faster any plan can be, which is what more search could
+/// gain at most.
 static std::string gapText(const RematFigures &plan) {
   if (plan.lowerBound <= 0)
     return "unknown";
   return formatPercent(std::max(0.0, plan.seconds / plan.lowerBound - 1), 2);
 }
 
-/// Names the plans that bounds on time speak of.
-static std::string possiblePlan(const RematFigures &plan) {
+/// Names the plans that bounds on time speak of, where these are not all.
+static std::string ofPlans(const RematFigures &plan) {
   std::string words = plan.scope.ofCost().words();
-  return words.empty() ? "possible plan" : "plan" + words;
+  return words.empty() ? "" : " of a plan" + words;
 }
 
 /// Returns the share of each class in the arithmetic of products, by name.
@@ -96,7 +97,7 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
     time.addRow(
         {"predicted overhead of recomputation",
          formatPercent(std::max(0.0, plan.seconds / plan.baseSeconds - 1), 2)});
-  time.addRow({"at most above the fastest " + possiblePlan(plan) + " (proven)",
+  time.addRow({"more search" + ofPlans(plan) + " could gain at most (proven)",
                gapText(plan)});
   time.addRow({"plan", planner::statusName(plan.status)});
   if (plan.regions)

@@ -198,7 +198,11 @@ class GraphPlan(Plan):
         if "budget" in plan:
             lines.append(("budget", f"{plan['budget']:,} bytes"))
         if "lower_bound" in plan:
-            lines.append(("no plan costs less", f"{plan['lower_bound']:g} (proven)"))
+            bound = plan["lower_bound"]
+            lines.append(("no plan costs less", f"{bound:g} (proven)"))
+            if bound > 0:
+                gain = 100 * max(0, self.cost / bound - 1)
+                lines.append(("search gains at most", f"{gain:.2f} % more (proven)"))
         lines.append(("plan", f"{plan['status']}, by {plan['strategy']}"))
         width = max(len(name) for name, _ in lines) + 2
         return "\n".join(name.ljust(width) + text for name, text in lines)

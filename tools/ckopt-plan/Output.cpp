@@ -88,13 +88,20 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
            << percent(plan.orderLowerBound);
     return text;
   };
+  auto gain = [&]() -> std::string {
+    if (plan.lowerBound <= 0 || plan.cost <= plan.lowerBound * (1 + 1e-9))
+      return "";
+    return "; more search could gain at most " +
+           formatPercent(plan.cost / plan.lowerBound - 1, 3);
+  };
   os << "peak            "
      << formatBytesExact(planPeak(graph, plan, /*aligned=*/true)) << "\n";
   if (!plan.offsets.empty())
     os << "arena           " << formatBytesExact(plan.arena)
        << describeProof(plan) << "\n";
   os << "recomputed      " << plan.steps.size() - graph.nodes.size()
-     << " steps, " << percent(plan.cost) << " more cost (" << bounds() << ")\n"
+     << " steps, " << percent(plan.cost) << " more cost (" << bounds() << ")"
+     << gain() << "\n"
      << "strategy        " << result.strategy << ", " << statusName(plan.status)
      << "\n";
   BlockCounts blocks = countBlocks(graph);

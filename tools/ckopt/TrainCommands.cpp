@@ -303,6 +303,28 @@ static llvm::Error writeComparison(const DriverOptions &options,
   return llvm::Error::success();
 }
 
+/// Returns the cheapest plan of earlier runs that is within the budget, as a
+/// start: more bytes never give a slower plan.
+static llvm::Expected<std::optional<StoredPlan>>
+knownPlan(llvm::ArrayRef<TrainedRun> runs, const MemoryBudget &budget) {
+  const RematPlan *best = nullptr;
+  for (const TrainedRun &run : runs) {
+    const RematPlan *plan = run.compilation->planned().mainPlan();
+    if (plan && plan->result.hasPlan() &&
+        (budget.kind == MemoryBudget::Kind::Bytes ||
+         budget.kind == MemoryBudget::Kind::Ratio) &&
+        plan->arena <= budget.resolve(plan->fullArena, plan->fixedBytes) &&
+        (!best || plan->result.plan.cost < best->result.plan.cost))
+      best = plan;
+  }
+  if (!best)
+    return std::nullopt;
+  auto stored = StoredPlan::parse(printStoredPlan(*best), "of another budget");
+  if (!stored)
+    return stored.takeError();
+  return std::optional<StoredPlan>(std::move(*stored));
+}
+
 /// Trains at each budget. One that nothing fits gives a run without a result;
 /// an error only where no budget gives another.
 static llvm::Expected<std::vector<TrainedRun>>
@@ -310,8 +332,16 @@ trainAtBudgets(DriverOptions &options, llvm::ArrayRef<MemoryBudget> budgets) {
   std::vector<TrainedRun> runs;
   bool anyTrained = false;
   llvm::Error none = llvm::Error::success();
+  bool given = !options.plan.empty() || !options.planHint.empty();
   for (const MemoryBudget &budget : budgets) {
-    options.compile.step.remat.budget = budget;
+    RematSettings &remat = options.compile.step.remat;
+    remat.budget = budget;
+    if (!given) {
+      auto known = knownPlan(runs, budget);
+      if (!known)
+        return llvm::joinErrors(std::move(none), known.takeError());
+      remat.hint = std::move(*known);
+    }
     if (!options.quiet)
       llvm::errs() << "budget: " << budget.describe() << "\n";
     std::unique_ptr<Compilation> refused;
@@ -398,10 +428,9 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
   }
   options.out() << "\n";
   table.print(options.out());
-  options.out()
-      << "bound: the plan's predicted time is at most so far above the "
-         "fastest possible one"
-      << basePlan.scope.ofCost().words() << " for its budget (proven)\n";
+  options.out() << "bound: more search for a plan"
+                << basePlan.scope.ofCost().words()
+                << " could gain at most so much predicted time (proven)\n";
   if (!options.timeline.empty() || !options.trace.empty()) {
     Timeline timeline;
     timeline.title = options.compile.model;

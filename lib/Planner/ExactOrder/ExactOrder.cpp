@@ -27,6 +27,9 @@ using namespace ckopt::planner;
 
 /// Programs of more gaps are left to improvement.
 static constexpr size_t mostGaps = 1500;
+/// Units at effort 1 (0.4 s), and the most efforts: what does not end by then
+/// rarely ends at all.
+static constexpr double proofWork = 8e6, mostEfforts = 20;
 
 void ckopt::planner::runExactOrder(StrategyContext &context) {
   const Problem &problem = context.problem;
@@ -48,7 +51,7 @@ void ckopt::planner::runExactOrder(StrategyContext &context) {
     if (candidate.peak <= budget && isProgramOrder(problem, candidate.steps))
       best = std::min(best, candidate.cost - problem.baseCost);
   Deadline part = context.deadline.part(
-      int64_t(2e7 * std::clamp(context.effort, 0.1, 4.0))); // about a second
+      int64_t(proofWork * std::clamp(context.effort, 0.1, mostEfforts)));
   GapMilpOptions options;
   options.treeNodes = 4000;
   options.known = best < 1e300 ? best : 1e300;

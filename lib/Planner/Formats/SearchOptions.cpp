@@ -31,7 +31,7 @@ static const SearchOption table[] = {
      "Recompute nothing: search the order alone"},
     {&Options::timeLimitSeconds, "time-limit", "time-limit", "S",
      "search for S seconds, unless nothing better can exist (without it: as "
-     "long as seems worth while, at most 60 s; 0: no limit)",
+     "long as it pays; 0: no limit)",
      "Seconds for one function (a safety net); 0: none", 0, 1e7,
      /*packs=*/true, /*limits=*/true},
     {&Options::workLimit, "work-limit", "work-limit", "N",

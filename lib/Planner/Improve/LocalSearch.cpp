@@ -20,9 +20,13 @@
 #include "Improve/Improve.h"
 #include "Improve/LocalSearchAnnealer.h"
 #include "ckopt/Base/Thread.h"
+#include "ckopt/Support/Debug.h"
+#include "llvm/Support/Format.h"
 
 #include <algorithm>
+#include <cmath>
 
+using namespace ckopt;
 using namespace ckopt::planner;
 
 namespace {
@@ -43,6 +47,7 @@ struct Outcome {
 
 /// How much to search.
 struct Amount {
+  double look = 0;      ///< moves of the quick look
   double moves = 0;     ///< of a chain that starts from a good plan
   int64_t hotMoves = 0; ///< of a chain that starts from an order
   int hotChains = 0;
@@ -61,6 +66,7 @@ public:
 
 private:
   Amount amount(double perMove) const;
+  const Candidate *cheaperNearby() const;
   /// Runs chains side by side, reports and keeps their outcomes. Where there is
   /// a clock, takes that share of the time left at most.
   void runStage(const std::vector<Chain> &chains, double timeShare);
@@ -70,9 +76,29 @@ private:
       return fitsA;
     return fitsA && a.cost != b.cost ? a.cost < b.cost : a.peak < b.peak;
   }
-  /// Returns whether no improvement is possible.
+  /// Returns whether no improvement is possible, or none that pays.
   bool finished() const {
-    return best.peak <= goal.budget && best.cost <= problem.baseCost;
+    return best.peak <= goal.budget &&
+           best.cost <=
+               std::max(problem.baseCost, context.bound) * (1 + context.worth);
+  }
+  /// Returns whether only another order can be cheaper by what pays.
+  bool finishedInOrder() const {
+    return context.worth > 0 && best.peak <= goal.budget &&
+           std::abs(best.cost - context.orderBound) <=
+               context.worth * best.cost;
+  }
+  /// Returns whether going on pays after a stage that began with `before`.
+  bool pays(const Outcome &before) const {
+    return context.worth > 0 && best.peak <= goal.budget &&
+           (before.peak > goal.budget ||
+            before.cost - best.cost >=
+                tuning.gainShare *
+                    (best.cost - std::max(problem.baseCost, context.bound)));
+  }
+  /// Returns whether all is tried, whatever it is likely to gain.
+  bool thorough() const {
+    return context.toLimit || context.effort >= tuning.fullEffort;
   }
 
   StrategyContext &context;
@@ -82,6 +108,7 @@ private:
   AnnealingGoal goal;
   double mean;
   Outcome best;
+  bool lastWon = false; ///< the last chain of a stage found its best plan
   uint64_t salt = 0;
   bool cut = false; ///< the time limit ended a stage
 };
@@ -135,38 +162,77 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
   salt += chains.size();
   for (size_t i = 0; i < chains.size(); ++i) {
     context.deadline.spend(parts[i].spent() + rests[i].spent());
+    debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
+      os << "chain from heat " << llvm::format("%g", chains[i].cooling.hot)
+         << ": " << chains[i].moves << " moves, "
+         << parts[i].spent() + rests[i].spent() << " units, cost "
+         << llvm::format("%g", outcomes[i].cost) << ", load "
+         << outcomes[i].peak;
+    });
     context.report(outcomes[i].steps);
     cut |= outcomes[i].cut;
-    if (best.steps.empty() || better(outcomes[i], best))
+    lastWon = better(outcomes[i], best) &&
+              !(best.peak <= goal.budget &&
+                outcomes[i].cost >= best.cost * context.tuning.betterCost);
+    if (better(outcomes[i], best))
       best = std::move(outcomes[i]);
   }
 }
 
 /// Hot chains need thousands of moves a node before they are better than the
 /// constructions, and the more the longer they are; graphs of a few hundred
-/// nodes have several basins, and short chains to find them all.
+/// nodes have several basins, and short chains to find them all. Less effort
+/// takes fewer chains rather than shorter ones.
 Amount LocalSearch::amount(double perMove) const {
   double size = problem.numNodes;
-  Amount much;
-  much.moves = std::min(tuning.mostMoves,
-                        tuning.leastMoves + tuning.movesEachNode * size);
+  double moves = std::min(tuning.mostMoves,
+                          tuning.leastMoves + tuning.movesEachNode * size);
   double hot = std::min({tuning.hotMovesEachNode * size, tuning.mostHotMoves,
                          tuning.mostHotWork / size});
+  double chains = 0;
   if (hot >= tuning.leastHotMovesEachNode * size) // an even number
-    much.hotChains =
-        int(std::clamp(tuning.hotChains / size, tuning.leastHotChains,
-                       tuning.mostHotChains)) &
-        ~1;
-  double units =
-      perMove * (much.moves * tuning.otherStages + hot * much.hotChains);
-  double factor = context.effort;
-  if (context.deadline.hasWorkLimit())
-    factor = std::min(factor, double(context.deadline.unitsLeft()) / units);
-  much.moves *= factor;
-  much.hotMoves = std::max<int64_t>(1, int64_t(hot * factor));
-  if (double(much.hotMoves) < tuning.leastHot * size)
-    much.hotChains = 0;
+    chains = int(std::clamp(tuning.hotChains / size, tuning.leastHotChains,
+                            tuning.mostHotChains)) &
+             ~1;
+  double look = moves, effort = context.effort;
+  if (context.toLimit) {
+    look *= effort;
+    moves *= effort;
+    hot *= effort;
+  } else {
+    double full = effort / tuning.fullEffort,
+           usual = std::max(std::min(1.0, effort), full);
+    look *= usual;
+    moves *= tuning.lastEffort * effort;
+    chains = std::min(chains, std::max(1.0, std::round(chains * full)));
+    hot = std::min(hot * usual,
+                   tuning.hotWork * effort / (perMove * std::max(1.0, chains)));
+  }
+  if (context.deadline.hasWorkLimit()) {
+    double units = perMove * (moves * tuning.otherStages + hot * chains);
+    double share = std::min(1.0, double(context.deadline.unitsLeft()) / units);
+    look *= share;
+    moves *= share;
+    hot *= share;
+  }
+  Amount much{look, moves, 0, 0};
+  much.hotMoves = std::max<int64_t>(1, int64_t(hot));
+  much.hotChains =
+      double(much.hotMoves) < tuning.leastHot * size ? 0 : int(chains);
   return much;
+}
+
+/// Returns the cheapest plan that is a little too large and cheaper than the
+/// best: most of it fits, too. Null if there is none.
+const Candidate *LocalSearch::cheaperNearby() const {
+  const Candidate *result = nullptr;
+  for (const Candidate &candidate : context.known)
+    if (!context.toLimit && best.peak <= goal.budget &&
+        candidate.peak > goal.budget &&
+        double(candidate.peak) <= tuning.nearBudget * double(goal.budget) &&
+        candidate.cost < (result ? result->cost : best.cost))
+      result = &candidate;
+  return result;
 }
 
 void LocalSearch::run() {
@@ -186,38 +252,46 @@ void LocalSearch::run() {
     return std::max<int64_t>(1, int64_t(much.moves * share));
   };
   bool hot = much.hotChains > 0;
-  // A quick look, for whoever has little time; it shows what a move takes.
+  // A quick look, for whoever has little time; it shows what a move takes, and
+  // whether chains from an order find what those from a plan do not.
   int64_t before = context.deadline.spent(),
-          looked = 2 * part(tuning.quickShare);
-  runStage({{&known, part(tuning.quickShare), tuning.fromPlan},
-            {hot ? &order : &known, part(tuning.quickShare),
-             hot ? tuning.fromOrder : tuning.polish}},
-           tuning.quickTime);
+          moves = std::max<int64_t>(1, int64_t(much.look * tuning.quickShare));
+  std::vector<Chain> looks{{&known, moves, tuning.fromPlan}};
+  if (const Candidate *near = cheaperNearby())
+    looks.push_back({&near->steps, moves, tuning.fromPlan});
+  looks.push_back(
+      {hot ? &order : &known, moves, hot ? tuning.fromOrder : tuning.polish});
+  runStage(looks, tuning.quickTime);
   much = amount(tuning.hotterUnits * double(context.deadline.spent() - before) /
-                double(looked));
-  hot = much.hotChains > 0;
+                double(int64_t(looks.size()) * moves));
+  hot = much.hotChains > 0 && (thorough() || (hot && lastWon));
+  if (!hot && finishedInOrder())
+    return; // The chain that looked for another order found none.
   const std::vector<NodeId> quick = best.steps;
   std::vector<Chain> chains;
-  for (int i = 0; i < much.hotChains; ++i)
+  for (int i = 0; hot && i < much.hotChains; ++i)
     chains.push_back(
         {&order, much.hotMoves, i % 3 == 2 ? tuning.hotter : tuning.hot});
   if (hot && !finished())
     runStage(chains, tuning.hotTimeShare);
+  int rounds = hot && thorough() ? 2 : 1;
   // If the time limit decides, use all of the time.
-  for (int round = 0; (cut || round < (hot ? 2 : 1)) && !finished(); ++round) {
+  for (int round = 0; (cut || round < rounds) && !finished(); ++round) {
     if (context.deadline.passed())
       return;
-    const std::vector<NodeId> start = best.steps;
+    const Outcome start = best;
     if (round == 0)
       runStage({{&quick, part(1), tuning.fromPlan},
-                {&start, part(hot ? tuning.secondShare : 1),
+                {&start.steps, part(hot ? tuning.secondShare : 1),
                  hot ? tuning.fromBest : tuning.polish}},
                hot ? tuning.secondTime : 1);
     else
-      runStage({{&start, part(tuning.lastShare), tuning.again},
-                {&start, part(tuning.lastShare),
+      runStage({{&start.steps, part(tuning.lastShare), tuning.again},
+                {&start.steps, part(tuning.lastShare),
                  hot ? tuning.againHot : tuning.againMild}},
                1);
+    if (round + 1 == rounds && rounds <= tuning.mostRepeats && pays(start))
+      ++rounds;
   }
 }
 

@@ -108,7 +108,7 @@ auto LinearProgram::solve(int32_t maxPivots) -> Outcome {
   Clp_setMaximumIterations(clp, maxPivots);
   Clp_dual(clp, 0);
   outcome.work = (int64_t(Clp_numberIterations(clp)) + 2) *
-                 int64_t(cost.size() + allRows.size() + 50) / 8;
+                 int64_t(cost.size() + allRows.size() + 50);
   const double *x = Clp_primalColumnSolution(clp);
   for (size_t c = 0; c < cost.size(); ++c)
     solution[c] = std::clamp(x[c], impl->low[c], impl->high[c]);

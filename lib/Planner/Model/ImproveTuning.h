@@ -44,6 +44,21 @@ struct LocalTuning {
   /// The moves of the stages other than the hot one, in units of a chain's.
   double otherStages = 2.5;
 
+  // -- Effort, where no limit is set. The effort that makes all of the moves
+  // above: networks gain less than 0.1 % beyond an eighth of them.
+  double fullEffort = 8;
+  /// The moves of the last stage at effort 1, as a part of all of them.
+  double lastEffort = 0.25;
+  /// It is repeated while it gains this part of what is left to gain, so many
+  /// times at most.
+  double gainShare = 0.05;
+  int mostRepeats = 8;
+  /// Plans of up to so many times the budget are starts, too, if cheaper.
+  double nearBudget = 1.03;
+  /// Units of the hot chains at effort 1 (3 s): only graphs on which they pay
+  /// have any.
+  double hotWork = 6e7;
+
   // -- Work. Units that a move takes where nothing is known of it yet: between
   // 5, where most are turned down unseen, and 30.
   double usualUnits = 25;

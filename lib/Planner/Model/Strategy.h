@@ -53,6 +53,12 @@ struct StrategyContext {
   /// for. May be null.
   std::function<const std::vector<double> &()> prices = nullptr;
   const Tuning &tuning = defaultTuning;
+  /// A limit was set: the best plan within it is wanted, not what pays.
+  bool toLimit = false;
+  /// The part of its cost by which a plan must become cheaper to be worth the
+  /// search, 0: any; and, where that is set, what no plan in any order and none
+  /// in the program order can cost less than.
+  double worth = 0, bound = 0, orderBound = 0;
 };
 
 /// The phase in which "auto" runs a strategy. Tiers run in this order,

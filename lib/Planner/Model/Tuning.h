@@ -35,6 +35,10 @@ struct Tuning {
   double hurriedSecondsEachNode = 2e-5;
   /// Beyond, fewer of the cheaper plans are tried for packing.
   int32_t fewTrialsNodes = 4000;
+  /// From this size on, a limit of so many seconds, which no user chose, may
+  /// strike: the work of smaller graphs ends by itself.
+  size_t clockedNodes = 10000;
+  double netSeconds = 60;
   /// Up to this size the least load is searched for with proof.
   int32_t provenLoadNodes = 384;
   /// For larger graphs, proofs rarely end at the smallest budget.
@@ -45,9 +49,9 @@ struct Tuning {
   double leftForEach = 0.1;
   /// It ends after so much work a node (or in all, if that is more) without a
   /// gain.
-  int64_t patienceEachNode = 4000, leastPatience = 4000000;
-  /// Work of the tier: of large graphs by node, of others in all (4 s).
-  int64_t constructWorkEachNode = 40000, constructWork = 80000000;
+  int64_t patienceEachNode = 2000, leastPatience = 3000000;
+  /// Work of the tier: of large graphs by node, of others in all (1.6 s).
+  int64_t constructWorkEachNode = 16000, constructWork = 32000000;
   /// Shares of the work and time limits that the tier may use.
   double constructShare = 1.0 / 3, constructShareLarge = 2.0 / 3;
   double constructTime = 0.3, constructTimeLarge = 0.65;
@@ -65,6 +69,13 @@ struct Tuning {
   /// there is no plan: of 10,000 nodes a third of a second.
   int64_t firstPlanWorkEachNode = 700;
   double quickestShare = 0.4, surestShare = 0.75, sketchPlanEffort = 0.1;
+
+  // -- Where a search without limits stops. At effort 1, a plan that is proven
+  // to be within this part of the cheapest is not improved: predicted times are
+  // off by more. More effort goes on to its part of that.
+  double worthGap = 0.001;
+  /// The exact tier ended for no network of more nodes than this at effort 1.
+  double provenPlanNodes = 400;
 
   // -- Proof and improvement.
   int64_t exactWorkDivisor = 3;
@@ -92,7 +103,10 @@ struct Tuning {
   /// If a placement exceeds the budget by less than the budget divided by this,
   /// it is tried again with more effort.
   int64_t nearMissDivisor = 25;
-  double nearMissEffort = 3;
+  double nearMissEffort = 4;
+  /// Without limits: the effort of packing at effort 1, and the part of it that
+  /// is tried first, since most plans fit at once.
+  double packEffort = 0.25, quickPack = 0.2;
   /// Effort of a packing that only has to exist.
   double sketchEffort = 0.02;
   /// Loads between one that packs and one that does not are halved until they
@@ -143,7 +157,7 @@ struct Tuning {
   /// take at most a second in all, 700 ten.
   int32_t fewestNodesCounted = 65;
   int64_t bisectWorkEachNode = 5000, tightenWorkEachNode = 10000;
-  int64_t settleWorkEachNode = 40000, provenLoadWorkEachNode = 120000;
+  int64_t settleWorkEachNode = 16000, provenLoadWorkEachNode = 120000;
   /// Work (a second) of the search for the smallest budget if it is proven that
   /// nothing fits the requested one: a quick answer is worth more than a
   /// slightly smaller budget.

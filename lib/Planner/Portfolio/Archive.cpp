@@ -29,10 +29,19 @@ Archive::Archive(const Problem &problem, Mode mode, const Tuning &tuning,
     orders = candidateOrders(problem);
   for (const std::vector<NodeId> &order : orders)
     report(order, 0, "none");
+  packOrders(std::numeric_limits<int64_t>::max(), tuning.sketchEffort);
+}
+
+void Archive::packOrders(int64_t budget, double packEffort) {
   size_t packed = std::min(orders.size(), tuning.packedOrders);
+  int64_t least = std::numeric_limits<int64_t>::max();
   for (size_t i = 0; i < packed; ++i) {
     Simulation simulation = simulate(problem, orders[i], true);
-    realize({orders[i], simulation.cost, simulation.peak, "none"}, 1);
+    if (simulation.peak > budget || simulation.peak >= least)
+      continue;
+    least = std::min(
+        least, realize({orders[i], simulation.cost, simulation.peak, "none"},
+                       packEffort));
   }
 }
 

@@ -71,6 +71,9 @@ public:
   /// Makes a plan of a candidate and returns its size. `packEffort` is as in
   /// packPlan(); an existing plan is packed again only with more.
   int64_t realize(const Candidate &candidate, double packEffort);
+  /// Realizes the most promising orders without recomputation whose load is
+  /// within the budget, but for those that cannot be smaller than one before.
+  void packOrders(int64_t budget, double packEffort);
   /// Adds a plan unchanged, offsets included; it must be valid.
   void add(const Plan &plan, const std::string &strategy);
   /// Adds all that the other one holds; its costs may differ.

@@ -271,9 +271,14 @@ Result GraphPlanner::findWithin(const Options &options, Deadline &deadline) {
     return solveOrder(options, deadline);
   Archive &store = archive(options);
   int64_t budget = canonical.fromBytes(options.budget);
-  const Entry *best = store.bestWithin(budget);
   if (budget > 0 && infeasible(options))
     return failure(options, deadline);
+  const Entry *best = store.bestWithin(budget);
+  if (budget == 0 || !best || best->plan.cost > problem.baseCost) {
+    store.packOrders(budget > 0 ? budget : std::numeric_limits<int64_t>::max(),
+                     1);
+    best = store.bestWithin(budget);
+  }
   // No plan costs less than one without recomputation.
   if (best && (budget == 0 || best->plan.cost <= problem.baseCost))
     return answer(*best, options, options.budget);
@@ -310,6 +315,7 @@ Result GraphPlanner::findWithin(const Options &options, Deadline &deadline) {
 /// recomputation, and its lower bound.
 Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
   Archive &store = archive(options);
+  store.packOrders(std::numeric_limits<int64_t>::max(), 1);
   int64_t bound = provenMinimum(options);
   if (!search.hurried(options))
     bound = std::max(bound, orderOnlyBound(problem.graph));

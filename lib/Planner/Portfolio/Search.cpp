@@ -96,6 +96,15 @@ struct Standing {
 };
 } // namespace
 
+static void logGain(const Strategy &strategy, const Deadline &deadline,
+                    double cost, int64_t peak) {
+  debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
+    os << strategy.name << " gains after " << deadline.spent()
+       << " units: cheapest that fits " << llvm::format("%g", cost)
+       << ", least load " << peak;
+  });
+}
+
 void Search::runStrategy(const Strategy &strategy, Archive &store,
                          const Options &options, int64_t load,
                          Deadline &deadline, bool firstPlan) {
@@ -124,6 +133,7 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
         if (Standing now(store, load); now.better(best, tuning)) {
           best = now;
           deadline.gained();
+          logGain(strategy, deadline, now.cost, now.peak);
         }
         if (fits && firstPlan)
           deadline.setPatience(1);
@@ -134,7 +144,14 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
       },
       threads,
       [&]() -> const std::vector<double> & { return pricedBound(load).prices; },
-      tuning};
+      tuning,
+      isLimited(options)};
+  if (strategy.tier == Tier::Improve && stopsEarly(options)) {
+    context.worth = worth(options);
+    context.bound = bestBound(options, load);
+    context.orderBound =
+        std::max(proven(load, /*programOrder=*/true), pricedBound(load).cost);
+  }
   int64_t before = deadline.spent();
   strategy.run(context);
   debug::log(debug::Part::Planner, [&](llvm::raw_ostream &os) {
@@ -163,7 +180,7 @@ void Search::runTier(Tier tier, Archive &store, const Options &options,
       double share = construct ? 1 - tuning.leftForEach * left : 1.0;
       Deadline part =
           deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
-      if (construct && !isQuick(options.effort))
+      if (construct)
         part.setPatience(std::max(tuning.leastPatience,
                                   tuning.patienceEachNode * problem.numNodes));
       runStrategy(strategy, store, options, load, part);
@@ -171,13 +188,27 @@ void Search::runTier(Tier tier, Archive &store, const Options &options,
     }
 }
 
-/// Returns whether nothing better can be found.
+/// Returns the best bound known for what is searched.
+double Search::bestBound(const Options &options, int64_t load) {
+  double bound = std::max(problem.baseCost, proven(load, options.fixedOrder));
+  if (options.fixedOrder)
+    return std::max(bound, pricedBound(load).cost);
+  auto [it, fresh] = freeBounds.try_emplace(load);
+  if (fresh)
+    it->second = costBound(problem.graph, load);
+  return std::max(bound, it->second);
+}
+
+/// Returns whether nothing better can be found, or nothing that pays.
 bool Search::closed(const Archive &store, const Options &options,
                     int64_t load) {
   double best = std::numeric_limits<double>::infinity();
   for (const Candidate &candidate : store.candidates)
     if (candidate.peak <= load)
       best = std::min(best, candidate.cost);
+  if (!std::isinf(best) && stopsEarly(options) &&
+      best <= bestBound(options, load) * (1 + worth(options)))
+    return true;
   double bound = std::max(problem.baseCost, proven(load, options.fixedOrder));
   if (std::isinf(bound))
     return true;
@@ -265,13 +296,13 @@ void Search::run(Archive &store, const Options &options, int64_t load,
                                                : tuning.constructTime);
     runTier(Tier::Construct, store, options, load, part);
     deadline.spend(part.spent());
-    if (!isQuick(options.effort)) {
+    if (mayProve(options)) {
       part = deadline.part(deadline.unitsLeft() / tuning.exactWorkDivisor,
                            tuning.exactTime);
       runTier(Tier::Exact, store, options, load, part);
       deadline.spend(part.spent());
     }
-    if (!isQuick(options.effort))
+    if (!isQuick(options.effort) && !closed(store, options, load))
       store.constructed.push_back(load);
   }
   improve(store, options, load, deadline);
@@ -321,10 +352,29 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
     known.take(load, fitting.front().peak, size - budget, most);
     if (size > budget)
       packSmaller(store, options, budget);
-    if (deadline.passed() || known.settled(width))
+    if (deadline.passed() || known.settled(width) ||
+        packedEnough(store, options, budget))
       break;
   }
   packMore(store, options, budget, deadline);
+}
+
+/// Returns the least part of its cost by which a plan must be cheaper so that
+/// packing it pays.
+double Search::worth(const Options &options) const {
+  return isLimited(options) || isQuick(options.effort)
+             ? 0
+             : tuning.worthGap / options.effort;
+}
+
+/// Returns whether a plan that fits is nearly as cheap as the best that would
+/// without gaps between its values.
+bool Search::packedEnough(const Archive &store, const Options &options,
+                          int64_t budget) const {
+  const Entry *best = store.bestWithin(budget);
+  return best && worth(options) > 0 &&
+         best->plan.cost <=
+             store.byCost(budget).front().cost * (1 + worth(options));
 }
 
 /// Packs a candidate; with more effort if few bytes are missing and the plan
@@ -333,9 +383,18 @@ int64_t Search::place(Archive &store, const Options &options,
                       const Candidate &candidate, int64_t budget,
                       const Deadline &deadline) {
   double effort = std::min(1.0, options.effort);
+  if (!isLimited(options)) {
+    effort =
+        std::min(1.0, std::max(tuning.packEffort * options.effort,
+                               std::min(options.effort, tuning.packEffort)));
+    // Room that the budget does not need is not worth a search.
+    int64_t size = store.realize(candidate, tuning.quickPack * effort);
+    if (size <= budget)
+      return size;
+  }
   int64_t size = store.realize(candidate, effort);
   if (size > budget && size - budget < budget / tuning.nearMissDivisor &&
-      !isQuick(effort) && problem.numNodes <= tuning.dearPackingNodes &&
+      !isQuick(options.effort) && problem.numNodes <= tuning.dearPackingNodes &&
       !deadline.passed())
     size = store.realize(candidate, tuning.nearMissEffort * effort);
   return size;
@@ -365,7 +424,7 @@ void Search::packMore(Archive &store, const Options &options, int64_t budget,
   std::vector<Candidate> list = store.byCost(budget);
   if (const Entry *best = store.bestWithin(budget))
     std::erase_if(list, [&](const Candidate &candidate) {
-      return candidate.cost >= best->plan.cost;
+      return candidate.cost * (1 + worth(options)) >= best->plan.cost;
     });
   int tries = problem.numNodes > tuning.fewTrialsNodes ? tuning.packTrialsLarge
                                                        : tuning.packTrials;

@@ -104,6 +104,20 @@ private:
                    bool firstPlan = false);
   bool isValid(const std::vector<NodeId> &steps) const;
   std::vector<Candidate> simpleCandidates(const Archive &store) const;
+  double worth(const Options &options) const;
+  bool packedEnough(const Archive &store, const Options &options,
+                    int64_t budget) const;
+  /// Returns whether a search ends where a bound is near.
+  bool stopsEarly(const Options &options) const {
+    return worth(options) > 0 && !hurried(options) && options.isAuto();
+  }
+  double bestBound(const Options &options, int64_t load);
+  /// Returns whether the exact tier is likely to end.
+  bool mayProve(const Options &options) const {
+    return !isQuick(options.effort) &&
+           (isLimited(options) || options.fixedOrder ||
+            problem.numNodes <= tuning.provenPlanNodes * options.effort);
+  }
   bool closed(const Archive &store, const Options &options, int64_t load);
   int64_t place(Archive &store, const Options &options,
                 const Candidate &candidate, int64_t budget,
@@ -113,6 +127,7 @@ private:
                 Deadline &deadline);
 
   std::map<int64_t, PricedBound> bounds;
+  std::map<int64_t, double> freeBounds; ///< by load, of plans in any order
   std::vector<SearchedBound> proofs;
 };
 

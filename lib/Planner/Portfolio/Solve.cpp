@@ -31,6 +31,16 @@ struct BudgetPlanner::Impl {
   /// Returns false, with the reason in `result`, if the request is invalid.
   bool prepare(const Options &options, Result &result);
   std::string refusal(const Options &options) const;
+  /// Returns the limits of an answer. The safety net is for graphs so large
+  /// that their work may take that long: a busy machine plans others as a quiet
+  /// one does.
+  Deadline deadline(const Options &options) const {
+    bool net = !options.searchToLimit &&
+               options.timeLimitSeconds >= tuning.netSeconds &&
+               graph.nodes.size() < tuning.clockedNodes;
+    return Deadline(net ? 0 : options.timeLimitSeconds * searchShare,
+                    options.workLimit);
+  }
 
   const Graph &graph;
   const Tuning &tuning;
@@ -81,7 +91,7 @@ static void logAnswer(const Graph &graph, const Result &result) {
 
 Result BudgetPlanner::solve(const Options &options) {
   Result result;
-  Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
+  Deadline deadline = impl->deadline(options);
   if (!impl->prepare(options, result))
     return result;
   result = impl->planner->findWithin(options, deadline);
@@ -92,7 +102,7 @@ Result BudgetPlanner::solve(const Options &options) {
 
 Result BudgetPlanner::minimize(const Options &options) {
   Result result;
-  Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
+  Deadline deadline = impl->deadline(options);
   if (!impl->prepare(options, result))
     return result;
   result = impl->planner->findSmallest(options, deadline);
@@ -105,7 +115,7 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
   Result result;
   if (!impl->prepare(options, result))
     return {result};
-  Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
+  Deadline deadline = impl->deadline(options);
   Options own = options;
   own.budget = 0;
   Result full = impl->planner->findWithin(own, deadline);

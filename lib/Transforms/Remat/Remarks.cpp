@@ -103,6 +103,13 @@ static void emitSummary(FunctionOpInterface function, const RematPlan &plan) {
       << remark::metric("FullArena", figures.fullArena)
       << remark::metric("Seconds", figures.seconds)
       << remark::metric("BaseSeconds", figures.baseSeconds)
+      << remark::metric(
+             "SearchGainsAtMost",
+             figures.lowerBound > 0
+                 ? formatPercent(
+                       std::max(0.0, figures.seconds / figures.lowerBound - 1),
+                       2)
+                 : "unknown")
       << remark::metric("Work", plan.result.work)
       << remark::metric("Uncounted", figures.uncounted);
 }
