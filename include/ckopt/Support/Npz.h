@@ -29,8 +29,8 @@ namespace ckopt {
 /// it.
 class NpzReader {
 public:
-  /// Compressed arrays that are mapped are unpacked to files in `cache`, where
-  /// those of an earlier run are found again; "": into memory.
+  /// Compressed arrays are unpacked to files in `cache`, where later runs find
+  /// them; "": into memory.
   static llvm::Expected<NpzReader> open(llvm::StringRef path,
                                         llvm::StringRef cache = "");
   /// As `open` on bytes in memory; `what` names them in errors.
@@ -43,8 +43,7 @@ public:
   /// Reads an array. Where there is none of this name, the error lists the
   /// arrays of the file.
   llvm::Expected<HostTensor> read(llvm::StringRef name) const;
-  /// The same without a copy, where the file holds the bytes as they are
-  /// wanted.
+  /// The same without a copy, if the file holds the bytes in the needed form.
   llvm::Expected<HostArray> map(llvm::StringRef name) const;
 
 private:
