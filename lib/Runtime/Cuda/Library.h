@@ -26,14 +26,15 @@ namespace ckopt::runtime::cuda {
 
 /// Device addresses of a launch's operands and result.
 struct Places {
-  DevicePointer args[4]; ///< in the order of PrimitiveKind, at most so many
+  DevicePointer
+      args[4]; ///< in the order of PrimitiveKind; this is the most of any kind
   DevicePointer workspace;
 };
 
-/// What the plan gives each launch of a kernel.
+/// The plan's limits for each launch of a kernel.
 struct Room {
   int64_t workspace; ///< bytes at most
-  int64_t alignment; ///< of operands, result and workspace, in bytes
+  int64_t alignment; ///< alignment of operands, result and workspace, in bytes
 };
 
 class LibraryKernel {
