@@ -70,7 +70,8 @@ void Lowering::makeFunction() {
       function.setArgAttrs(i, attrs);
     from.getArgument(i).replaceAllUsesWith(function.getArgument(i));
   }
-  // Vectors in a shared buffer are aligned as well as their offsets are.
+  // Shared buffers are aligned, so that vectors in them have the alignment of
+  // their offsets.
   Attribute align = b.getI64IntegerAttr(kSharedAlign);
   for (auto [i, buffer] : llvm::enumerate(kernel.sharedBuffers)) {
     function.setWorkgroupAttributionAttr(
