@@ -67,7 +67,7 @@ struct StepOptions : KernelSettings {
   bool syncNorms = false;   ///< batch norms have statistics of all ranks
   bool overlap = true;      ///< kernels run while ranks exchange tensors
   bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
-  /// Budget, search, costs, policy; what is asked of one step.
+  /// Budget, search, costs and policy of recomputation.
   RematSettings remat;
 };
 

@@ -31,7 +31,7 @@ struct Flight {
 /// that sends messages, else null.
 mlir::Operation *getCollective(KernelCallOp call);
 
-/// What overlap changes in a function.
+/// The changes that overlap makes in a function.
 struct FlightPlan {
   std::vector<Flight> flights; ///< in the order of their starts
   /// Updates of states that wait for a collective, with the gaps to which they

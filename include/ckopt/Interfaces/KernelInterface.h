@@ -32,8 +32,8 @@ enum class LayoutRole {
   Uniform,     ///< operands and results of one shape or rank share one order
   RowMajor,    ///< reads and makes row-major
   Pairs,       ///< the operand and the result of equal number share one order
-  Matrices,    ///< reads and makes matrices with the strides that transposes
-               ///< leave (acceptsStrides); else row-major
+  Matrices,    ///< reads and makes matrices, row-major or with the strides of a
+               ///< transpose (acceptsStrides)
   Convolution, ///< channels-last activations, row-major weights
 };
 

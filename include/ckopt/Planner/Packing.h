@@ -21,7 +21,7 @@ struct Lifespan {
   int64_t lower, upper;
 };
 
-/// Bytes to place at one offset for a lifespan.
+/// A buffer: bytes that keep one offset for a lifespan.
 struct Buffer {
   Lifespan lifespan;
   int64_t size;

@@ -5,8 +5,7 @@
 // A policy is turned into a larger graph whose every plan obeys it: a value
 // that the backward pass must not find resident is made there by a separate
 // node. So every strategy, every bound and every budget works under a policy
-// without code for it, and a plan of the larger graph is also one of the given
-// graph.
+// unchanged, and a plan of the larger graph is also one of the given graph.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_POLICY_H

@@ -119,7 +119,7 @@ public:
   /// Gives a path of rank 0 to the others, as an absolute one; "" stays "".
   llvm::Error shareMainPath(std::string &path) const;
 
-  /// Begins to count what ranks send each other.
+  /// Starts to count the messages between ranks.
   void forgetCollectives() const;
   /// Returns how long this rank has been in collectives since then, in seconds.
   double collectiveSeconds() const;

@@ -62,7 +62,7 @@ struct ErrorText {
   MessageText message = {};
   bool wasTold = false; ///< all of it (CkoptError)
 
-  /// Returns the error's message with these diagnostics, or only the
+  /// Returns a message for `error` that includes these diagnostics, or only the
   /// diagnostics if they reported the cause.
   MessageText after(const MessageText &diagnostics) const;
 };

@@ -74,8 +74,8 @@ llvm::Expected<TensorMap> readNpz(llvm::StringRef path);
 llvm::Expected<HostTensor> readNpy(llvm::StringRef path);
 /// Maps one .npy file.
 llvm::Expected<HostArray> mapNpy(llvm::StringRef path);
-/// Returns the array that bytes of a .npy file hold; it keeps `keeper` where it
-/// lies in them. Errors start with `what`.
+/// Returns the array in the bytes of a .npy file. It holds `keeper` if it is a
+/// view of them. Errors start with `what`.
 llvm::Expected<HostArray> viewNpy(llvm::StringRef bytes, llvm::StringRef what,
                                   std::shared_ptr<const void> keeper);
 /// Parses the bytes of a .npy file; errors start with `what`.

@@ -72,8 +72,8 @@ static constexpr int64_t kLeastPart = 256;
 /// Shared memory that the system takes for each block; and a multiprocessor's
 /// shared memory if a block may have no more than 99 KiB.
 static constexpr int64_t kSystemShared = 1024, kLeastShared = 160 * 1024;
-/// Registers for elements that are being loaded, with tensor cores and f64, and
-/// otherwise; and the most loads if each has its own address: more would take
+/// Registers for elements that are being loaded: with tensor cores and f64, and
+/// otherwise. Then the most loads if each has its own address; more would take
 /// registers from the sums of a tile of 128 x 128.
 static constexpr int64_t kStagedWide = 16, kStagedThread = 12, kMostLoads = 12,
                          kStagedAlone = 24;

@@ -96,7 +96,7 @@ SmallVector<Value> TileProducts::columnsOf(Value thread, bool ofResult) {
 
 void TileProducts::storeTile(Value thread, int64_t r, ArrayRef<Value> values) {
   SmallVector<Value> columns = columnsOf(thread, /*ofResult=*/false);
-  int64_t together = onTensorCores() ? 2 : 1; // neighbours
+  int64_t together = onTensorCores() ? 2 : 1; // neighbors
   Value start = e.mul(rowsOf(thread)[size_t(r)], e.index(tilePitch()));
   for (int64_t c = 0; c < columnsOfThread(); c += together) {
     Value at = place(e, e.add(start, columns[size_t(c)]));
@@ -109,7 +109,7 @@ void TileProducts::storeTile(Value thread, int64_t r, ArrayRef<Value> values) {
 
 SmallVector<Value> TileProducts::readTile(Value thread, int64_t r) {
   SmallVector<Value> columns = columnsOf(thread, /*ofResult=*/false), values;
-  int64_t together = onTensorCores() ? 2 : 1; // neighbours
+  int64_t together = onTensorCores() ? 2 : 1; // neighbors
   Value start = e.mul(rowsOf(thread)[size_t(r)], e.index(tilePitch()));
   for (int64_t c = 0; c < columnsOfThread(); c += together) {
     Value some = vector::LoadOp::create(

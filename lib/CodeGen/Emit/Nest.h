@@ -7,7 +7,7 @@
 //   (elements j, j+W, j+2W, j+3W mod 4W), then (a0+a1)+(a2+a3), then halves of
 //   the vector until one number is left.
 // - columns: a kept loop runs on lanes, every lane reduces its own column in
-//   the order of the loops; several neighbouring vectors of columns at once. In
+//   the order of the loops; several neighboring vectors of columns at once. In
 //   both, an accumulator takes a short chain of additions, whose sum is a term
 //   of the next chain. So rounding errors grow with the length of a chain and
 //   the number of such levels, not with the number of points. (A long chain of

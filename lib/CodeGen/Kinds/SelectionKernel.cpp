@@ -144,7 +144,8 @@ public:
 protected:
   LogicalResult analyze() override {
     columnWork = shape[axis] * int64_t(llvm::Log2_64_Ceil(k + 1));
-    // Elements are compared until the end, so the result has bytes of its own.
+    // The result must not take the operand's bytes, since elements are compared
+    // until the end.
     return planOp(/*inPlace=*/false);
   }
 

@@ -231,7 +231,7 @@ struct MaxPoolModel : PoolModel {
     SmallVector<Value> inits{
         widen(e.constant(type, -std::numeric_limits<double>::infinity())),
         widen(e.constant(i32, int64_t(-1)))};
-    bool some = false; // whether a point was surely taken
+    bool some = false; // whether some point is certain to be inside
     SmallVector<Value> won =
         forWindow(e, w, inits, [&](Index k, ArrayRef<Value> best) {
           Indices point = inputPoint(w, index, k);

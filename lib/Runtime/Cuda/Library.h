@@ -59,9 +59,9 @@ public:
                                               MessageText &error) = 0;
 };
 
-/// Opens the library and a handle; on failure returns null and sets `error`,
-/// which goes on behind "is".
-/// CKOPT_CUBLASLT and CKOPT_CUDNN name other files to open.
+/// Opens the library and a handle; on failure returns null and sets `error`, a
+/// text that continues a sentence after "is". CKOPT_CUBLASLT and CKOPT_CUDNN
+/// name other files to open.
 std::unique_ptr<Library> openBlasLt(std::string &error);
 std::unique_ptr<Library> openCudnn(std::string &error);
 /// Return whether the files can be opened.
@@ -77,8 +77,8 @@ std::string cudnnRefuses(const PrimitiveDesc &desc);
 MessageText cudnnRefuses(const PrimitiveDesc &desc, int64_t workspace);
 
 /// Opens the first of `names` that exists, or the file that the environment
-/// variable names; on failure returns null and sets the reason, which goes on
-/// behind "is".
+/// variable names; on failure returns null and sets the reason, a text that
+/// continues a sentence after "is".
 void *openFirst(const char *variable, std::initializer_list<const char *> names,
                 std::string &error);
 

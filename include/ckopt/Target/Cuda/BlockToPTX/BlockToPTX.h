@@ -4,10 +4,10 @@
 //
 // Block form represents a GPU kernel before threads are assigned: a func.func
 // for each launch, whose body is one scf.forall over blocks (mapping
-// #gpu.block<x>); in it uniform code and scf.foralls over threads (mapping
-// #gpu.thread<x>), one for each interval between two barriers; threads
-// communicate only through shared buffers (lib/Target/Cuda/BlockToPTX/README.md
-// defines it).
+// #gpu.block<x>). That contains uniform code and scf.foralls over threads
+// (mapping #gpu.thread<x>), one for each interval between two barriers. Threads
+// communicate only through shared buffers. lib/Target/Cuda/BlockToPTX/README.md
+// defines the form.
 //
 // Since nothing in it needs a GPU, the same form is lowered twice: to plain
 // loops, which check it on the CPU (a thread loop that runs backward must give
