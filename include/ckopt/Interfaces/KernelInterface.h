@@ -53,9 +53,10 @@ namespace detail {
 double defaultFlops(mlir::Operation *op);
 /// Returns whether the kind is a constant or elementwise op.
 bool isFusibleKind(KernelKind kind);
-/// Returns whether the operand must be in memory. Library ops, and views that a
-/// kernel cannot look through, need all operands there; structured ops all but
-/// a constant first one; indexed ops those that they do not read lane by lane.
+/// Returns whether the operand must be in memory. This holds for all operands
+/// of library ops, and of views that a kernel cannot look through; for all
+/// operands of structured ops except a constant first one; and for operands of
+/// indexed ops that are not read lane by lane.
 bool defaultNeedsStoredOperand(mlir::Operation *op, unsigned index);
 LayoutRole layoutRoleOfKind(KernelKind kind);
 StorageClass storageOfKind(KernelKind kind);

@@ -49,8 +49,8 @@ struct RematPlan {
   double baseCost = 0;
   /// A proven bound: no plan in any order needs fewer bytes.
   int64_t memoryBound = 0;
-  /// With collectives: a lower bound, for the budget, on the seconds of a
-  /// plan's other kernels; else 0.
+  /// With collectives: a lower bound, for the budget, on the seconds of the
+  /// nodes that are no messages; else 0.
   double kernelBound = 0;
   /// With collectives: computes the times of plans during the search.
   std::shared_ptr<planner::MessageClock> clock;

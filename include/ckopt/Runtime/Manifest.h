@@ -145,7 +145,7 @@ struct DeviceInfo {
   /// does.
   ProductPrecision precision = ProductPrecision::F32;
   int32_t multiprocessors =
-      0; ///< sums are divided for this number; decides bits likewise
+      0; ///< sums are divided among this number, which decides bits, too
   /// Of the files next to the manifest; writeDeviceArtifact fills these in.
   int64_t codeBytes = 0, dataBytes = 0;
   uint64_t codeHash = 0, dataHash = 0;

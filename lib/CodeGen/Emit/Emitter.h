@@ -118,8 +118,8 @@ public:
   /// Loads element `offset` of the buffer at `base`.
   Value loadFrom(Value base, Type element, AffineExpr offset);
   void storeTo(Value base, Type element, AffineExpr offset, Value v);
-  /// Emits a value that no loop changes at the outermost level, by `fn`, once.
-  /// `slot` distinguishes several values of one op.
+  /// Emits, once and at the outermost level, a value of `fn` that varies with
+  /// no loop. `slot` distinguishes several values of one op.
   Value once(mlir::Operation *op, unsigned slot,
              llvm::function_ref<Value()> fn);
   /// Returns values that several vectors of one group share, computed for `at`
