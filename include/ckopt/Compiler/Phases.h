@@ -1,4 +1,4 @@
-//===- Phases.h - the named phases of a compilation ----------*- C++ -*-===//
+//===- Phases.h - the named phases of a compilation -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

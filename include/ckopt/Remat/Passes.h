@@ -1,4 +1,4 @@
-//===- Passes.h - passes of Remat ----------------------*- C++ -*-===//
+//===- Passes.h - passes of Remat -------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
