@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The core MLIR headers that nearly every file of the compiler includes;
-// parsing them is most of what a build costs (see the README's build section).
+// parsing them takes most of the time of a build.
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"

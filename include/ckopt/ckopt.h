@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All that a program needs that compiles models, loads steps and trains them,
-// and no header of MLIR behind it (of LLVM, those of Support):
+// This header has everything for programs that compile models, load steps and
+// train them. It includes no header of MLIR (of LLVM, only those of Support):
 //
 //   auto settings = ckopt::readSettings("model.onnx",
 //                                       {{"loss", "cross_entropy"},
@@ -15,9 +15,9 @@
 //   auto error = step->writeWeights(**session, "trained.onnx");
 //
 // Options are structs (CompileOptions.h), or texts by the names of flags
-// (Settings.h). Train/Step.h says who owns what, and which errors come back;
-// StepRun.h is for programs that bring their own batches. Whoever works on the
-// IR itself includes Compiler/Compile.h, and MLIR.
+// (Settings.h). Train/Step.h states ownership and errors; StepRun.h is for
+// programs that bring their own batches. Programs that work on the IR include
+// Compiler/Compile.h, and MLIR.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_CKOPT_H

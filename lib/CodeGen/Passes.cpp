@@ -75,9 +75,9 @@ LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code,
   return success();
 }
 
-/// Returns how many times as long blocks take as if they filled all
-/// multiprocessors: `resident` of them run on one at once, and each spends half
-/// of its time waiting, which others hide.
+/// Returns the time of blocks relative to a full device. `resident` blocks run
+/// on a multiprocessor at once, and each spends half of its time waiting, which
+/// others hide.
 double waveLoss(const ContractionShape &shape, double multiprocessors) {
   double resident = double(shape.resident);
   double perProcessor = double(shape.blocks) / multiprocessors;
@@ -87,9 +87,9 @@ double waveLoss(const ContractionShape &shape, double multiprocessors) {
   return time / perProcessor;
 }
 
-/// Returns the time of a contraction's products over that at the full rate: by
-/// tiles beyond the edges, blocks that do not fill the device, and what tiles
-/// load from the cache.
+/// Returns the time of a contraction relative to the full rate. It counts tiles
+/// beyond the edges, blocks that do not fill the device, and loads of tiles
+/// from the cache.
 double productTime(const KernelCode &code, const MachineRates &rates) {
   double products = 0, time = 0;
   for (const ContractionShape &shape : code.shapes)
@@ -109,14 +109,14 @@ double productTime(const KernelCode &code, const MachineRates &rates) {
         rates.tileBandwidth > 0 ? shape.tileBytes / rates.tileBandwidth : 0;
     time += std::max(computing, loading);
   }
-  // The cost model counts groups at a rate of their own.
+  // The cost model has a separate rate for groups.
   double counted =
       !isMatMul && code.primitive.conv.groups > 1 ? rates.depthwiseConv : rate;
   return time * counted / (2 * products);
 }
 
-/// Returns the bytes that threads of one element each load and store at once,
-/// as many as the device holds; 0 if its threads have more.
+/// Returns the bytes that the device's resident threads load and store at once,
+/// if each has one element; 0 if threads have more.
 int64_t scalarBytes(func::FuncOp kernel, const KernelCode &code,
                     const MachineRates &rates) {
   constexpr double kResidentThreads = 2048;
@@ -136,9 +136,9 @@ int64_t scalarBytes(func::FuncOp kernel, const KernelCode &code,
          codegen::bytesOfPoint(tensors, most);
 }
 
-/// Writes to a kernel what its code costs beside its operations and bytes. With
+/// Writes a kernel's costs other than its operations and bytes to it. With
 /// `joins`, updates of all parameters are a few launches whose number is known
-/// behind the plan, hundreds at one each: they count as none.
+/// only after planning, but hundreds if each were one; they count as none.
 void describeCost(func::FuncOp kernel, const KernelCode &code,
                   const MachineRates &rates, bool joins) {
   Builder builder(kernel.getContext());

@@ -1,11 +1,12 @@
-//===- Launch.cpp - processes that were started, and their meeting --------===//
+//===- Launch.cpp - finds and connects the started processes --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Finds out how many processes were started, refuses numbers that do not fit,
-// and lets them meet. Rank 0 then plans and compiles (Compiler/Together.h),
-// hashes are compared (Train/TrainRanks.h), and from there on ranks meet in the
-// step's own sums, and where the host has something to share (Sharing.cpp).
+// and connects them. Rank 0 then plans and compiles (Compiler/Together.h), and
+// hashes are compared (Train/TrainRanks.h). After that ranks exchange data only
+// in the step's own sums, and when the host has something to share
+// (Sharing.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Ranks/Ranks.h"
@@ -26,7 +27,7 @@ static int64_t numberInEnvironment(const char *name) {
 }
 
 int64_t ckopt::launchedRanks() {
-  // OpenMPI's name, then that of MPICH and of Slurm's srun.
+  // OpenMPI's variable, then those of MPICH and of Slurm's srun.
   for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (int64_t ranks = numberInEnvironment(name))
       return ranks;
@@ -73,7 +74,7 @@ llvm::Error ckopt::checkLaunch(int64_t wanted,
                       " takes another number: " + line(wanted));
   if (launched > 0)
     return llvm::Error::success();
-  // Another launcher's variables: torchrun, or a script.
+  // Variables of other launchers: torchrun, or a script.
   int64_t told = numberInEnvironment("WORLD_SIZE");
   if (wanted > 1 || told > 1) {
     std::string why = "this process was started alone";

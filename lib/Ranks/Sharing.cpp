@@ -1,9 +1,9 @@
-//===- Sharing.cpp - what ranks tell each other ---------------------------===//
+//===- Sharing.cpp - data that ranks share on the host --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Texts, numbers, errors and calls of one rank for all of them, and what they
-// sent. All ranks walk through the same calls of these functions.
+// Gives texts, numbers, errors and calls of one rank to all of them, and counts
+// their messages. All ranks make the same calls of these functions.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Ranks/Ranks.h"
@@ -24,7 +24,7 @@ struct Ranks::Shared {
 };
 
 Ranks Ranks::met() {
-  // What is known of the others is known to all copies, of whichever call.
+  // All copies share what is known of the other ranks.
   static std::shared_ptr<Shared> shared;
   World *world = World::current();
   if (world && (!shared || &shared->world != world))
@@ -163,7 +163,7 @@ Ranks::gatherTexts(const std::string &own) const {
   return std::move(texts);
 }
 
-/// What a rank is about to do, as others' errors say it.
+/// A rank's next call, in the form of others' errors.
 static const char *describe(Call call) {
   switch (call) {
   case Call::Compile:
@@ -197,8 +197,8 @@ static const char *describe(Call call) {
 llvm::Error Ranks::meet(const Meeting &meeting, llvm::Error own) const {
   if (!shared)
     return own;
-  // Of a size that nothing else has which ranks compare: one that is elsewhere
-  // is noticed by it.
+  // Its size differs from that of every other message that ranks compare: a
+  // rank that makes another call is noticed by it.
   struct Numbers {
     Call call;
     int64_t step;

@@ -1,4 +1,4 @@
-//===- BufferPeak.h - the bytes that bufferized code has alive --*- C++ -*-===//
+//===- BufferPeak.h - peak bytes of bufferized code -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,9 +14,9 @@ namespace ckopt {
 
 /// Returns the most bytes that a bufferized function and its callees have
 /// allocated at once, each buffer rounded up to `alignment`; the buffers of its
-/// arguments are its caller's. Returns nothing where that cannot be followed:
-/// sizes that are known at run time alone, blocks that branch, recursion, ops
-/// that give memory in ways of their own.
+/// arguments belong to its caller. Returns nothing for code that it cannot
+/// follow: sizes known only at run time, branches between blocks, recursion,
+/// unknown ops that allocate memory.
 std::optional<int64_t> bufferPeak(mlir::func::FuncOp function,
                                   int64_t alignment);
 

@@ -39,12 +39,12 @@ enum class CostSource {
 struct CostUse {
   int64_t attribute = 0, callback = 0, profile = 0, interface = 0, analytic = 0,
           guess = 0;
-  /// What a profile has entries of that the plan asked for nowhere.
+  /// Entries of a profile that no op of the plan used.
   std::vector<std::string> unused;
 
   void add(CostSource source);
   /// Formats the numbers: "analytic", or "profile: 12 ops, analytic: 3 ops,
-  /// guess: 1 op"; then what of a profile is not used.
+  /// guess: 1 op"; then the unused entries of the profile.
   std::string describe() const;
 };
 
@@ -85,13 +85,13 @@ private:
   mlir::SymbolTableCollection symbols;
 };
 
-/// Returns what the estimate of a kernel (a function) counts. Products of
-/// halves count as the products of f32 that take as long, by the proportion of
-/// their rates in `rates`.
+/// Returns the work that the estimate of a kernel (a function) counts. 16-bit
+/// matmuls count as the f32 matmuls that take as long, by the ratio of their
+/// rates in `rates`.
 KernelWork kernelWork(mlir::Operation *callee, const MachineRates &rates = {});
 
 /// Sets `cost` on every kernel call of the function that has none, or whose
-/// cost an attribute or profile gives.
+/// cost comes from an attribute or a profile.
 void annotateCosts(mlir::Operation *function, CostModel &model);
 
 /// Returns the known seconds of an op, or nothing.
@@ -99,9 +99,9 @@ using KnownSeconds =
     llvm::function_ref<std::optional<double>(mlir::Operation *)>;
 
 /// Estimates the seconds of the arithmetic of one op, regions included, at
-/// these rates. Ops for which `known` (may be null) has an answer take that.
-/// Ops without ckopt's interfaces are estimated by their loops (linalg), their
-/// trip counts (loops), or their shapes and names (matmul, conv, exp, ...).
+/// these rates. `known` (may be null) gives the seconds of some ops. Ops
+/// without ckopt's interfaces are estimated by their loops (linalg), their trip
+/// counts (loops), or their shapes and names (matmul, conv, exp, ...).
 double arithmeticSeconds(mlir::Operation *op, const MachineRates &rates,
                          KnownSeconds known = nullptr);
 

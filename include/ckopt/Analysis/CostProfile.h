@@ -14,19 +14,19 @@
 //                "type": "(tensor<64x64xf32>, ...) -> tensor<64x64xf32>" },
 //              { "name": "layer1/conv", "seconds": 3.4e-3 } ] }
 //
-// An entry gives the seconds of one execution of each op that agrees with all
-// of `op` (name of the op, or symbol of a kernel), `type` (operands and results
-// as a function type) and `name` (source name, from the location) that it has;
-// `op` or `name` is needed. Of several the most specific counts: name before
-// type before op. `rates` (all optional) replace the measured rates of the
-// analytic model, which serves all other ops. `device` and `precision` (of
-// products), both optional, say over whose rates they were fitted on a GPU.
-// `collectives` are curves of measured seconds over bytes of the whole tensors,
-// one for each op and number of ranks; between two sizes seconds are
-// interpolated, below the first they are its own, above the last they grow with
-// the bytes. `updates` says what kernels took that join updates of several
-// parameters, and the bytes that they read and wrote: an update without an
-// entry takes its share by bytes.
+// An entry gives the seconds of one execution of an op. It applies to ops that
+// agree with all its members: `op` (name of the op, or symbol of a kernel),
+// `type` (operands and results as a function type) and `name` (source name,
+// from the location). `op` or `name` is needed. If several entries apply, the
+// most specific counts: name before type before op. `rates` (all optional)
+// replace rates of the analytic model, which estimates all other ops. `device`
+// and `precision` (of matmuls), both optional, say for which GPU and precision
+// they were fitted. `collectives` are curves of measured seconds over bytes of
+// the whole tensors, one for each op and number of ranks. Seconds are
+// interpolated between sizes, constant below the first size, and proportional
+// to the bytes above the last. `updates` gives the seconds, and the bytes read
+// and written, of kernels that join updates of several parameters; an update
+// without an entry takes its share by bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_COSTPROFILE_H
@@ -61,26 +61,26 @@ public:
   /// Returns the seconds of the most specific entry that the op agrees with.
   std::optional<double> lookup(mlir::Operation *op) const;
 
-  /// Returns the seconds of a collective that takes so many bytes among so many
+  /// Returns the seconds of a collective of this size among this number of
   /// ranks, if the profile has measured it.
   std::optional<double> collective(llvm::StringRef op, int64_t ranks,
                                    double bytes) const;
 
-  /// Tells whether the profile has entries for ops, not rates alone.
+  /// Tells whether the profile has entries for ops, in addition to rates.
   bool hasEntries() const { return shapesOfEntries != 0; }
 
   bool hasRates() const { return !rates.empty(); }
-  /// Tells whether the rates of products or convolutions are among them.
+  /// Tells whether it has rates of matmuls or convolutions.
   bool hasProductRates() const;
 
-  /// What the rates were fitted over; "": the file does not say.
+  /// The device and precision of the rates; "": the file does not say.
   llvm::StringRef device() const { return onDevice; }
   llvm::StringRef precision() const { return byPrecision; }
 
-  /// Returns what the entries are of that no lookup has found so far, sorted.
+  /// Returns the entries that no lookup has used so far, sorted.
   std::vector<std::string> unused() const;
 
-  /// `rates` where the file has none of its own.
+  /// The file's rates, with those of `rates` for missing ones.
   MachineRates ratesOver(MachineRates rates) const;
 
 private:

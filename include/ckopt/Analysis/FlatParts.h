@@ -1,12 +1,12 @@
-//===- FlatParts.h - kernels whose parts are loops over memory --*- C++ -*-===//
+//===- FlatParts.h - kernels whose parts are elementwise loops --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An elementwise kernel is flat where point i of each result depends on points
-// i of operands, in the order of memory, and on tensors of one element. Its
-// shape then does not matter, so that kernels of several shapes can be one
-// launch (join-updates). Results that need no common op with several elements
-// are parts of their own; what they read they may share.
+// An elementwise kernel is flat if point i of each result only depends on
+// points i of operands, in memory order, and on tensors of one element. Then
+// its shape does not matter, so that kernels of several shapes can be one
+// launch (join-updates). Results that share no op with several elements are
+// separate parts; parts may read the same operands.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_FLATPARTS_H
@@ -20,28 +20,27 @@ namespace ckopt {
 
 /// Results of a flat kernel that are computed together.
 struct FlatPart {
-  /// Ops that they need, in order; those of tensors of one element may be part
-  /// of several.
+  /// The ops that compute them, in order; ops on tensors of one element may
+  /// belong to several parts.
   llvm::SmallVector<mlir::Operation *> ops;
-  llvm::SmallVector<unsigned> arguments; ///< that these read, by first use
+  llvm::SmallVector<unsigned> arguments; ///< their operands, by first use
   llvm::SmallVector<unsigned> results;
   int64_t elements = 0;
-  /// Says what is computed; equal for parts that differ in shape alone.
+  /// Text of the computation; equal for parts that differ only in shape.
   std::string form;
 };
 
 /// Returns the parts of a kernel in the order of their first results; none if
-/// it is not flat. Linear in the body, but for ops that several parts need.
+/// it is not flat. Linear in the body, except for ops that several parts share.
 llvm::SmallVector<FlatPart> findFlatParts(mlir::func::FuncOp kernel);
 
-/// The most bytes of the operands of an update that is worth moving: a larger
-/// one takes many times as long as a launch, and may find its gradient in a
-/// cache where it stands.
+/// The most operand bytes of an update that is delayed to be joined. A larger
+/// update takes many times as long as a launch, and may find its gradient in a
+/// cache if it is not delayed.
 inline constexpr int64_t kMostUpdateBytes = int64_t(64) << 20;
 
-/// Returns whether a kernel makes new values of parameters in a way that
-/// join-updates may make one launch of, with others. Which others is known
-/// behind the plan alone.
+/// Returns whether join-updates may join the kernel, which makes new values of
+/// parameters, with others. The others are known only after planning.
 bool isJoinable(mlir::func::FuncOp kernel);
 
 /// Returns whether a tensor has one element, which all points read.

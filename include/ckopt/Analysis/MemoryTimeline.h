@@ -27,7 +27,7 @@ struct LiveBytes {
   int64_t bytes;
 };
 
-/// Returns everything that is live at the fullest moment of a function.
+/// Returns the values that are live when the function's memory is fullest.
 std::vector<LiveBytes> getLiveAtPeak(mlir::func::FuncOp function);
 
 } // namespace ckopt

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A client that plans its own IR can give callbacks with facts about its ops
-// and types. Every callback may be empty, and may return nothing; then
-// attributes, interfaces and conservative defaults for any dialect apply.
-// Callbacks are called from several threads at a time where functions are
-// planned in parallel, and must not change the IR.
+// A client that plans its own IR can describe its ops and types by callbacks.
+// Every callback may be empty, and may return nothing; then attributes,
+// interfaces and conservative defaults for any dialect apply. Callbacks are
+// called from several threads if functions are planned in parallel, and must
+// not change the IR.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_PLANNINGHOOKS_H
@@ -26,7 +26,7 @@ namespace ckopt {
 struct PlanningHooks {
   /// Seconds of one execution, from 0 to 1e9.
   std::function<std::optional<double>(mlir::Operation *)> seconds;
-  /// Bytes that the op needs beside operands and results while it runs.
+  /// Bytes that the op needs in addition to operands and results while it runs.
   std::function<std::optional<int64_t>(mlir::Operation *)> workspace;
   /// Whether the op may run several times, or only once.
   std::function<std::optional<bool>(mlir::Operation *)> rematerializable;
@@ -36,7 +36,8 @@ struct PlanningHooks {
   /// Bytes of a value of the type; the type then stands for its contents, as a
   /// tensor does. Asked first, for every type.
   std::function<std::optional<int64_t>(mlir::Type)> typeBytes;
-  /// Bytes that a call of the function needs beside operands and results.
+  /// Bytes that a call of the function needs in addition to operands and
+  /// results.
   std::function<std::optional<int64_t>(mlir::FunctionOpInterface)> callee;
 };
 
@@ -49,12 +50,12 @@ public:
   explicit TypeSizes(mlir::Operation *scope, const PlanningHooks &hooks = {})
       : scope(scope), hook(hooks.typeBytes) {}
 
-  /// Returns the bytes of a tensor, a vector, a tuple of them, of memory that a
-  /// static memref shows, or of any type that hooks or its interface give a
-  /// size (sub-byte elements take a byte each). Returns 0 for numbers, tokens,
+  /// Returns the bytes of a tensor, a vector, a tuple of them, of the memory of
+  /// a static memref, or of any type that has a size by hooks or its interface
+  /// (sub-byte elements take a byte each). Returns 0 for numbers, tokens,
   /// pointers, and types of unknown size.
   int64_t bytes(mlir::Type type) const;
-  /// Tells whether bytes() is all that a value takes.
+  /// Tells whether a value consists of bytes() bytes and nothing else.
   bool isKnown(mlir::Type type) const;
   /// Returns the reason why the bytes of a tensor, a vector or a tuple are not
   /// known when compiling: no rank, a dynamic shape, a scalable vector, a

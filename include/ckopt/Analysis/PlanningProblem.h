@@ -20,14 +20,14 @@
 
 namespace ckopt {
 
-/// Every tensor of the arena starts at a multiple of so many bytes, or of what
-/// attrs::kAlignment says.
+/// Every tensor of the arena starts at a multiple of this number of bytes, or
+/// of the attribute attrs::kAlignment.
 inline constexpr int64_t kArenaAlignment = 64;
 
 /// Returns the alignment of tensors and workspaces in the arena of a function.
 int64_t arenaAlignment(mlir::Operation *op);
 
-/// Bytes that a function needs and that a plan does not count.
+/// Bytes that a function needs but a plan does not count.
 struct Uncounted {
   mlir::Location where;
   /// "the bytes of values of type '!other.tensor'".
@@ -39,7 +39,7 @@ struct Uncounted {
   bool own = true;
 };
 
-/// Facts about a function that its IR does not have.
+/// Facts about a function that its IR does not contain.
 struct PlanningContext {
   PlanningHooks hooks;
   /// Whether bodies of called functions may be read; false where other threads
@@ -65,7 +65,7 @@ struct PlanningProblem {
   CostUse costs;
   /// By node: why it runs only once ("side effects"); empty: it may run again.
   std::vector<std::string> once;
-  /// Bytes that the plan will not count, in the order of the function.
+  /// Bytes that the plan does not count, in the order of the function.
   std::vector<Uncounted> uncounted;
 };
 
@@ -83,30 +83,30 @@ std::string findUnsupported(mlir::FunctionOpInterface function,
                             mlir::Location *where = nullptr,
                             const PlanningHooks &hooks = {});
 
-/// Lists what a plan of the function would not count, one entry for each kind:
-/// values of unknown types, memory that ops allocate, memory of unregistered
-/// ops and of callees.
+/// Lists the bytes that a plan of the function would not count, one entry for
+/// each kind: values of unknown types, memory that ops allocate, memory of
+/// unregistered ops and of callees.
 std::vector<Uncounted> findUncounted(mlir::FunctionOpInterface function,
                                      const PlanningContext &context = {});
 
-/// Tells whether the op is a view: it has no code, its result is the bytes of
+/// Tells whether the op is a view: it has no code, its result has the bytes of
 /// its first operand, and other operands are constants.
 bool isView(mlir::Operation *op);
 /// Returns the value whose bytes `value` is a view of (itself if it is none).
 /// The results of kernel calls that are their operands' bytes count as views.
 mlir::Value getViewBase(mlir::Value value);
-/// Returns the results of a user of `value` that are its bytes: a view's, those
-/// of a kernel call's `aliases`.
+/// Returns the results of a user of `value` that share its bytes: a view's
+/// results, or those in a kernel call's `aliases`.
 llvm::SmallVector<mlir::Value, 1> getAliases(mlir::Operation *user,
                                              mlir::Value value);
-/// Tells whether a result of a kernel call is an operand's bytes.
+/// Tells whether a result of a kernel call shares an operand's bytes.
 bool isAlias(mlir::Value value);
 /// Tells whether the op takes no part in planning, because it is evaluated at
 /// compile time or costs neither time nor bytes (constants, tensor.empty).
 bool isFree(mlir::Operation *op);
 
 /// Returns the pairs (operand, result) of an op whose result may take the
-/// operand's bytes over, and the pairs of its updates.
+/// operand's bytes, and the pairs of its updates.
 llvm::SmallVector<std::pair<unsigned, unsigned>>
 getReusePairs(mlir::Operation *op, const PlanningHooks &hooks = {});
 llvm::SmallVector<std::pair<unsigned, unsigned>>
@@ -119,11 +119,11 @@ struct StateUpdate {
 llvm::SmallVector<StateUpdate>
 getStateUpdates(mlir::FunctionOpInterface function);
 
-/// Returns the function's name behind the names of its modules, without the
+/// Returns the function's name after the names of its modules, without the
 /// outermost: "f", "inner::f".
 std::string getFunctionPath(mlir::FunctionOpInterface function);
 
-/// Returns a name for people: the source node that an op or value came from.
+/// Returns a name for messages: the source node of an op or value.
 std::string getSourceName(mlir::Location loc);
 std::string getValueName(mlir::Value value);
 
@@ -142,12 +142,12 @@ inline constexpr llvm::StringLiteral kCostAttr = "ckopt.cost";
 std::optional<double> getCostAttribute(mlir::Operation *op);
 
 /// The attribute `ckopt.workspace` of an op or of a function that is called:
-/// bytes that it needs beside its operands and results, while it runs.
+/// bytes that it needs in addition to its operands and results while it runs.
 inline constexpr llvm::StringLiteral kWorkspaceAttr = "ckopt.workspace";
 /// A larger number of bytes for one op is refused as a mistake.
 inline constexpr int64_t kMaxStatedBytes = int64_t(1) << 56;
-/// Returns the attribute's value, else the answer of the client's callback or
-/// of the op's interface.
+/// Returns the attribute's value, else the answer of the client's callback,
+/// else that of the op's interface.
 std::optional<int64_t> getStatedWorkspace(mlir::Operation *op,
                                           const PlanningHooks &hooks);
 

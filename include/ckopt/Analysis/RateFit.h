@@ -12,27 +12,28 @@
 
 namespace ckopt {
 
-/// One kernel: what one call of it does, and how long the calls took.
+/// A timed kernel: the work of one call, and the time of the calls.
 struct TimedKernel {
   KernelWork work;
   int64_t calls = 1;
   double seconds = 0; ///< of all calls together
 };
 
-/// One rate, and what it was taken from.
+/// One rate, and the kernels that it was fitted to.
 struct FittedRate {
   NamedRate rate;
   double value = 0;    ///< 0: no kernel shows it
-  int64_t kernels = 0; ///< that it limits
+  int64_t kernels = 0; ///< number of kernels that it limits
   double seconds = 0;  ///< of their calls
 };
 
-/// Fits the rates to the kernels' times; see RateFit.cpp. `start` says which
-/// rate limits which kernel to begin with. In the order of kNamedRates.
+/// Fits the rates to the kernels' times; see RateFit.cpp. `start` gives the
+/// rate that first counts as each kernel's limit. The result is in the order of
+/// kNamedRates.
 std::vector<FittedRate> fitRates(llvm::ArrayRef<TimedKernel> kernels,
                                  const MachineRates &start);
 
-/// Replaces those of `rates` that were fitted.
+/// Replaces the fitted ones of `rates`.
 MachineRates withFitted(MachineRates rates, llvm::ArrayRef<FittedRate> fitted);
 
 } // namespace ckopt

@@ -25,7 +25,7 @@ void collectNames(mlir::Location loc,
                   llvm::SmallVectorImpl<mlir::NameLoc> &names);
 
 /// Returns the modules of a source node, outermost first: those that PyTorch's
-/// exporter wrote beside it, or those that `name` is made of
+/// exporter recorded for it, or the components of `name`
 /// ("/layer1/layer1.0/conv1/Conv": layer1, layer1/layer1.0,
 /// layer1/layer1.0/conv1).
 std::vector<ModuleScope> getModules(mlir::NameLoc node, llvm::StringRef name);

@@ -1,10 +1,10 @@
-//===- Autodiff.h - forward function to forward and backward -*- C++ -*-===//
+//===- Autodiff.h - appends a backward pass to a function -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The function that does the work of the pass autodiff, in place. On failure it
-// has emitted diagnostics that name the argument, option or source node. Losses
-// (ckopt/Losses) come before it, the optimizer (ckopt/Optimizers) after.
+// These functions do the work of the pass autodiff, in place. On failure they
+// have emitted diagnostics that name the argument, option or source node.
+// Losses (ckopt/Losses) come before it, the optimizer (ckopt/Optimizers) after.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_AUTODIFF_AUTODIFF_H
@@ -32,8 +32,8 @@ void registerAutodiffRules(mlir::DialectRegistry &registry);
 
 namespace autodiff {
 
-/// States of dynamic loss scaling, 0-d: the scale (f32), updates since it last
-/// changed, and updates that were not made (f64).
+/// States of dynamic loss scaling, 0-d: the scale (f32), the updates since it
+/// last changed, and the skipped updates (f64).
 inline constexpr llvm::StringLiteral kLossScaleName = "optimizer/loss_scale";
 inline constexpr llvm::StringLiteral kGoodUpdatesName =
     "optimizer/good_updates";
@@ -50,13 +50,14 @@ bool isLossScale(double scale);
 std::optional<unsigned> findLoss(mlir::func::FuncOp function);
 
 struct AutodiffOptions {
-  std::vector<std::string> wrt; ///< argument names; empty: all parameters
-  std::string result = "step";  ///< the function's name afterwards
-  /// What the backward pass multiplies the loss by, a power of two; gradients
-  /// are divided by it.
+  /// Names of the arguments to differentiate by; empty: all parameters.
+  std::vector<std::string> wrt;
+  std::string result = "step"; ///< the function's name afterwards
+  /// The factor of the loss in the backward pass, a power of two; gradients are
+  /// divided by it.
   double lossScale = 1;
-  /// The scale is a state that starts there (kLossScaleName), for addOptimizer
-  /// to change.
+  /// The factor is a state (kLossScaleName) with this initial value, which
+  /// addOptimizer updates.
   bool lossScaleState = false;
 };
 

@@ -1,8 +1,8 @@
-//===- Collectives.h - how tensors are cut for other ranks ------*- C++ -*-===//
+//===- Collectives.h - how collectives cut tensors into shares --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Processes and devices cut tensors in the same way.
+// CPUs and devices cut tensors in the same way.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_COLLECTIVES_H
@@ -12,10 +12,10 @@
 
 namespace ckopt {
 
-/// Bytes that are cut into shares, sent and added at a time.
+/// Bytes of a block, which is cut into shares, sent and added at a time.
 inline constexpr int64_t kPieceBytes = int64_t(4) << 20;
 
-/// The elements of a piece that one of `ranks` ranks adds; the last ranks may
+/// The elements of a block that one of `ranks` ranks adds; the last ranks may
 /// have fewer, or none.
 constexpr int64_t shareOf(int64_t elements, int64_t ranks) {
   return (elements + ranks - 1) / ranks;

@@ -1,4 +1,4 @@
-//===- ContentHash.h - of what files hold -----------------------*- C++ -*-===//
+//===- ContentHash.h - hash of file contents --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,8 +14,8 @@
 namespace ckopt {
 
 /// A hash of 64 bits against accidental changes: multiply and xorshift for each
-/// word of 8 bytes. Pieces must be given in order, all but the last in
-/// multiples of 8 bytes.
+/// word of 8 bytes. Bytes are added in order, in multiples of 8 bytes except
+/// for the last call.
 class ContentHash {
 public:
   void add(const void *data, size_t size) {
@@ -40,7 +40,7 @@ private:
   uint64_t hash = 0x243F6A8885A308D3ull, total = 0;
 };
 
-/// How files write a hash: 16 hexadecimal digits.
+/// The form of a hash in files: 16 hexadecimal digits.
 inline std::string hexText(uint64_t value) {
   std::string text(16, '0');
   for (size_t i = text.size(); i-- > 0; value >>= 4)

@@ -38,8 +38,8 @@ enum class DType : uint32_t {
   U16,
 };
 
-/// Bytes of an element, and its names: ours, numpy's, C's (as ONNX has them),
-/// and the codes of .npy and safetensors files.
+/// Bytes of an element, and its names: ckopt's, numpy's, C's (as ONNX has
+/// them), and the codes of .npy and safetensors files.
 struct DTypeRow {
   int64_t size;
   const char *name, *numpy, *onnx, *npy, *safetensors;
@@ -64,8 +64,8 @@ inline constexpr DTypeRow dtypeTable[] = {
 inline constexpr uint32_t numDTypes = sizeof(dtypeTable) / sizeof(DTypeRow);
 static_assert(uint32_t(DType::U16) + 1 == numDTypes);
 
-/// Tells whether a number that came from outside is a type of the table; the
-/// functions below take such types alone.
+/// Tells whether a number from outside is a type of the table; the functions
+/// below take only such types.
 constexpr bool isDType(DType t) { return uint32_t(t) < numDTypes; }
 /// Bytes of one element.
 constexpr int64_t dtypeSize(DType t) { return dtypeTable[uint32_t(t)].size; }
@@ -73,7 +73,7 @@ constexpr int64_t dtypeSize(DType t) { return dtypeTable[uint32_t(t)].size; }
 constexpr const char *dtypeName(DType t) {
   return isDType(t) ? dtypeTable[uint32_t(t)].name : "unknown";
 }
-/// The type in whose row one of `columns` is `text`; nothing for other text.
+/// The type whose row has `text` in one of `columns`; nothing for other text.
 template <typename... Column>
 constexpr std::optional<DType> findDType(std::string_view text,
                                          Column... columns) {

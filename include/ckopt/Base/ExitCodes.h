@@ -24,7 +24,7 @@ enum ExitCode : int {
   ExitDeviceLost = 14,   ///< the device does not answer any more
   ExitKernelFailed = 15, ///< a kernel failed on the device
   ExitNoLibrary = 16,    ///< cuBLASLt or cuDNN is missing, or refuses
-  ExitLock = 17,         ///< the lock file's algorithms cannot be had here
+  ExitLock = 17,         ///< the lock file's algorithms are not available here
   ExitRank = 20,         ///< another rank does not answer, or differs
   ExitUsage = 64,        ///< wrong command line
   ExitInternal = 70,     ///< a defect of ckopt itself

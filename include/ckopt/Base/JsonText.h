@@ -1,12 +1,12 @@
-//===- JsonText.h - what a parser of JSON does not refuse -------*- C++ -*-===//
+//===- JsonText.h - checks that LLVM's JSON parser lacks --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM's parser of JSON calls itself for each bracket, so a file of brackets
-// alone would end the program; of two members with one name it takes the last
-// without a word; and control characters in names would forge lines of output
-// (PrintableText.h). Whoever reads a file looks here first. Time and memory are
-// linear in the text, but for a logarithm of an object's members.
+// LLVM's JSON parser calls itself for each bracket, so a file of brackets would
+// overflow the stack. Of two members with one name it silently takes the last.
+// Control characters in names would forge lines of output (PrintableText.h).
+// Readers of files call this check first. Time and memory are linear in the
+// text, except for a logarithm of an object's members.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_JSONTEXT_H
@@ -22,8 +22,8 @@
 
 namespace ckopt {
 
-/// Returns whether a string goes on with one of ASCII's controls, raw or as an
-/// escape.
+/// Returns whether the text, which is inside a string, begins with a control
+/// character of ASCII, raw or as an escape.
 inline bool isControlInJson(std::string_view text) {
   if (text.size() < 2 || text[0] != '\\')
     return !text.empty() && isControl(text[0]);
@@ -33,12 +33,12 @@ inline bool isControlInJson(std::string_view text) {
          code == "u007f" || code == "u007F";
 }
 
-/// Returns why a text that may be JSON is not to be parsed: brackets more than
-/// 64 deep, two members of an object with one name, or a string with control
-/// characters. Empty: nothing of that.
+/// Returns why a JSON text must not be parsed: brackets more than 64 deep, two
+/// members of an object with one name, or a string with control characters.
+/// Empty: it may be.
 inline std::string whyNotParse(std::string_view text) {
   std::vector<std::set<std::string_view>> members; // of open brackets
-  bool named = false; // the next string is a member's name
+  bool named = false; // the next string is the name of a member
   std::vector<bool> objects;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];

@@ -10,11 +10,11 @@
 
 namespace ckopt {
 
-/// How symbols of kernels begin that join updates behind the plan. Plans do not
-/// know them, so profiles have one line for what all of them took.
+/// Prefix of the symbols of kernels that join updates after planning. Plans do
+/// not know them, so profiles have one entry for all of them together.
 inline constexpr std::string_view kJoinedKernel = "k_joined_";
 
-/// Returns whether it is the symbol of such a kernel.
+/// Returns whether a symbol has this prefix.
 inline bool isJoinedKernel(std::string_view symbol) {
   return symbol.substr(0, kJoinedKernel.size()) == kJoinedKernel;
 }

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a message says which setting to change, and its reader set a flag of
-// a shell (--memory-budget), an option in C or a keyword in Python. Method: a
-// message is a list of pieces, text or settings, from where it is made to where
-// it leaves the program, and only there it is known who reads it.
+// Problem: a message names a setting to change, and its reader knows it as a
+// flag of a shell (--memory-budget), an option in C or a keyword in Python.
+// Method: inside the program a message is a list of pieces, text or settings.
+// Only where it leaves the program is its reader known, and the list becomes
+// text.
 //
 //   inputError(Setting("loss", kind) + " needs " + Setting("class-axis"))
 //
@@ -43,27 +44,27 @@ inline std::string inQuotes(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
-/// A flag of another program that a message quotes a command line of (`mpirun
-/// --bind-to none`), which is the same for all readers.
+/// A flag in a quoted command line of another program (`mpirun --bind-to
+/// none`), which is the same for all readers.
 inline std::string foreignFlag(std::string_view name) {
   return "--" + std::string(name);
 }
 
-/// A setting as a message names it, alone or with a value: a number, a word, or
-/// a placeholder in capitals; others in quotes, if a shell needs them.
+/// A setting in a message, with or without a value: a number, a word, or a
+/// placeholder in capitals; other values are in quotes, if a shell needs them.
 struct Setting {
   Setting(SettingName name) : name(name.name) {}
   template <StringLike T>
   Setting(SettingName name, const T &value)
       : name(name.name), value(stringOf(value)) {}
-  /// One that a table of flags or its user names.
+  /// A name from a table of flags, or from its user.
   static Setting ofFlag(std::string_view name) {
     Setting result;
     result.name = printable(name);
     return result;
   }
 
-  /// One as a shell takes it: "--seed=1".
+  /// A setting in a shell's form: "--seed=1".
   static Setting ofFlagText(std::string_view text) {
     text.remove_prefix(std::min(text.size(), text.find_first_not_of('-')));
     Setting result = ofFlag(text.substr(0, text.find('=')));
@@ -79,7 +80,7 @@ private:
   Setting() = default;
 };
 
-/// Who reads: how settings are written.
+/// The reader, who decides how settings are written.
 enum class SettingStyle {
   Flags,   ///< shells: --memory-budget, --memory-budget=2GiB
   Named,   ///< C: 'memory-budget', memory-budget=2GiB
@@ -88,7 +89,7 @@ enum class SettingStyle {
 
 class MessageText {
 public:
-  /// Text, or a setting, whose value the text then is.
+  /// A text, or a setting with this text as its value.
   struct Piece {
     std::string text;
     std::string setting = ""; ///< "": none
@@ -113,7 +114,7 @@ public:
   bool empty() const { return list.empty(); }
   const std::vector<Piece> &pieces() const { return list; }
   std::string in(SettingStyle style) const;
-  /// As a shell's user reads it.
+  /// Returns the text for the user of a shell.
   std::string inShell() const { return in(SettingStyle::Flags); }
   /// Changes the text between settings, and their values.
   template <typename Change> MessageText mapped(Change change) const {
@@ -122,7 +123,7 @@ public:
       piece.text = change(piece.text);
     return result;
   }
-  /// Writes what controls a terminal as ckopt::printable() does. Lines stay.
+  /// Escapes control characters as ckopt::printable() does. Line ends stay.
   MessageText printable() const;
 
   /// The pieces as bytes, for another process of this build.

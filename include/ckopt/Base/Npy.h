@@ -24,21 +24,21 @@ namespace ckopt {
 struct NpyArray {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
-  bool swapped = false;      ///< of the other byte order than this machine's
+  bool swapped = false;      ///< not in this machine's byte order
   bool fortranOrder = false; ///< first dimension fastest
   std::string_view data;     ///< exactly the array's bytes
 
-  /// Writes the elements row-major, in this machine's form, over
+  /// Writes the elements row-major, in this machine's byte order, over
   /// `data.size()` bytes.
   void copyTo(void *out) const;
 };
 
-/// Returns the bytes of a file before its data, from its first 12 bytes; 0
-/// where these are no .npy file's.
+/// Returns the number of bytes before the data, from the first 12 bytes of a
+/// file; 0 if they are not of a .npy file.
 size_t npyHeaderSize(std::string_view bytes);
 
 /// Parses the bytes before the data, as parseNpyArray() does; `dataBytes` gets
-/// how many follow, and `array.data` stays empty.
+/// the number of data bytes, and `array.data` stays empty.
 std::string parseNpyHeader(std::string_view bytes, NpyArray &array,
                            uint64_t &dataBytes);
 

@@ -1,11 +1,11 @@
-//===- PrintableText.h - foreign text on a terminal -------------*- C++ -*-===//
+//===- PrintableText.h - escapes control characters in text -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: names of models and data hold any characters. Written raw, those
-// that control a terminal hide text, set its title, or forge lines. Method: the
-// places where text leaves for a person write such characters as \x1b, and
-// readers of files refuse names with line ends.
+// Problem: names of models and data may hold any characters. Written raw,
+// control characters hide text, set a terminal's title, or forge lines. Method:
+// output for people writes such characters as \x1b, and readers of files refuse
+// names with line ends.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_PRINTABLETEXT_H
@@ -19,9 +19,10 @@ namespace ckopt {
 
 inline bool isControl(char c) { return uint8_t(c) < 0x20 || c == 0x7f; }
 
-/// Returns how many bytes at the front of `text` control a terminal or the
-/// direction of what follows: ASCII's and Unicode's controls (the latter with
-/// two bytes), marks and overrides of direction (with three).
+/// Returns the bytes of a character at the front of `text` that controls a
+/// terminal or the direction of text, 0 if there is none: ASCII's and Unicode's
+/// control characters (the latter have two bytes), marks and overrides of
+/// direction (three bytes).
 inline size_t controlAt(std::string_view text) {
   auto at = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : 0; };
   if (!text.empty() && isControl(text[0]))
@@ -34,7 +35,7 @@ inline size_t controlAt(std::string_view text) {
 }
 
 /// Writes control characters as "\x1b". With `keepLines` tabs and line ends
-/// stay, for text that has lines of its own.
+/// stay, for text of several lines.
 inline std::string printable(std::string_view text, bool keepLines = false) {
   std::string result;
   while (!text.empty()) {
@@ -54,9 +55,9 @@ inline std::string printable(std::string_view text, bool keepLines = false) {
   return result;
 }
 
-/// Returns why a name from a file is refused: text of several lines cannot tell
-/// a line end in a name from its own, so names that hold ASCII's controls do
-/// not enter. Empty: nothing is wrong.
+/// Returns why a name from a file is refused: in text of several lines, a line
+/// end in a name could not be told from other line ends, so names with ASCII's
+/// control characters are not accepted. Empty: the name is accepted.
 inline std::string faultOfName(std::string_view name) {
   for (char c : name)
     if (isControl(c))

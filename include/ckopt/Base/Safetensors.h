@@ -6,11 +6,11 @@
 // data. The parser checks the whole header before anything reads the data:
 // grammar, types, shapes, sizes, bounds, overlaps, holes, duplicate names.
 //
-// Files that ckopt wrote have checksums among their metadata, so that a flipped
-// bit is an error instead of another run: one for each tensor's bytes, and one
-// for the header, its own digits read as zeros. The parser compares the
-// header's; who reads a tensor's data compares that with its entry's. Files of
-// other programs have none.
+// Files that ckopt wrote have checksums in their metadata, so that a flipped
+// bit is an error: one for each tensor's bytes, and one for the header,
+// computed with zeros in place of its own digits. The parser checks the
+// header's; the reader of a tensor's data checks the tensor's. Files of other
+// programs have none.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_SAFETENSORS_H
@@ -29,8 +29,8 @@ namespace ckopt {
 
 using StringMetadata = std::map<std::string, std::string>;
 
-/// The metadata of the header's checksum; with a dot and a tensor's name, of
-/// that tensor's.
+/// The metadata key of the header's checksum; followed by a dot and a tensor's
+/// name, that of the tensor's.
 inline constexpr const char *kChecksumKey = "ckopt.checksum";
 
 /// A tensor's bytes are [begin, end) of the file's data.
@@ -46,7 +46,7 @@ struct SafetensorsHeader {
   std::vector<SafetensorsEntry> tensors; ///< in the order of their data
   StringMetadata metadata;               ///< without checksums
   bool hasChecksum = false;
-  std::string_view data; ///< what follows the header
+  std::string_view data; ///< the bytes after the header
 };
 
 /// Parses and checks the header. Returns "" on success, else a description of
@@ -54,8 +54,8 @@ struct SafetensorsHeader {
 std::string parseSafetensorsHeader(std::string_view bytes,
                                    SafetensorsHeader &header);
 
-/// Adds the header's checksum to metadata, which has zeros in its place;
-/// `header` was made of them.
+/// Puts the header's checksum into metadata, which has zeros in its place;
+/// `header` is the header with these zeros.
 void addHeaderChecksum(std::string_view header, StringMetadata &metadata);
 
 } // namespace ckopt

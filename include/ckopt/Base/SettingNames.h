@@ -1,4 +1,4 @@
-//===- SettingNames.h - the settings that messages name ---------*- C++ -*-===//
+//===- SettingNames.h - names of settings in messages -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@
 
 namespace ckopt {
 
-/// Names of settings, between blanks: those of flags without dashes, and of
-/// options in C. Each is a flag (unittests/CAPI/FrontsTest.cpp).
+/// Names of settings, separated by blanks: those of flags without dashes, and
+/// of options in C. Each is a flag (unittests/CAPI/FrontsTest.cpp).
 inline constexpr std::string_view kSettingNames =
     " accumulate activation-ratio allow-inference-export attention augment "
     "batch best-by beta budget budget-ratio budgets calibrate check-finite "
@@ -43,7 +43,7 @@ inline std::string keywordOf(std::string_view name) {
   return keyword;
 }
 
-/// A name that a message may use: one that there is not does not compile.
+/// A setting's name in a message; an unknown name does not compile.
 struct SettingName {
   consteval SettingName(const char *text) : name(text) {
     size_t at = 0;

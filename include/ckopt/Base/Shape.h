@@ -1,4 +1,4 @@
-//===- Shape.h - sizes of tensors from outside ------------------*- C++ -*-===//
+//===- Shape.h - checks of shapes from files --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

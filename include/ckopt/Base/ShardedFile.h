@@ -6,13 +6,13 @@
 // that a reader finds the whole set or none, and sees what is damaged. Method:
 // an index, PATH, and files of shares in the folder PATH.shards, all of them
 // safetensors. A share has parts of tensors under the tensors' names: whole
-// rows keep their shape, other parts are vectors. Its metadata "part.NAME" say
-// which elements they are, their checksum, and the whole shape. The index has
-// no tensors: its metadata "ckopt.shard.N" name each file, with its length and
-// the checksum of its header. So the index vouches for the headers, and they
-// for the data; a reader checks what it reads, and nothing else.
-// Files of one save have a number of their own in their names, so that those of
-// the save before it stay until the new index has replaced the old one.
+// rows keep their shape, other parts are vectors. Its metadata "part.NAME" give
+// their elements, their checksum, and the whole shape. The index has no
+// tensors: its metadata "ckopt.shard.N" name each file, with its length and the
+// checksum of its header. So the index checks the headers, and they check the
+// data; a reader checks only what it reads. File names contain the number of
+// the save, so that the files of the previous save stay until the new index has
+// replaced the old one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_SHARDEDFILE_H
@@ -22,12 +22,12 @@
 
 namespace ckopt {
 
-/// What metadata say under "ckopt.format".
+/// The value of "ckopt.format" in the metadata.
 inline constexpr const char *kFormatKey = "ckopt.format";
 inline constexpr const char *kIndexFormat = "checkpoint-sharded-1";
 inline constexpr const char *kShareFormat = "checkpoint-share-1";
 
-/// What the index says of a share.
+/// The entry of a share in the index.
 struct ShardFile {
   std::string name; ///< in the folder
   uint64_t bytes = 0, headerHash = 0;
@@ -48,29 +48,29 @@ inline std::string shardFolder(const std::string &path) {
 }
 /// "save3-rank1of4.safetensors"
 std::string shardName(int64_t save, int64_t rank, int64_t ranks);
-/// Returns the save that a file of a share, or a temporary of one, belongs to;
-/// -1: it is neither.
+/// Returns the number of the save that a file of a share, or its temporary,
+/// belongs to; -1: the file is neither.
 int64_t saveOfShard(std::string_view name);
 
 /// The shape that a part has in its file.
 std::vector<int64_t> partShape(const ShardPart &part);
 
-/// Adds what the index says of its shares.
+/// Adds the entries of its shares to an index's metadata.
 void describeShards(const std::vector<ShardFile> &files,
                     StringMetadata &metadata);
-/// Adds what a share says of a part.
+/// Adds the entry of a part to a share's metadata.
 void describePart(const ShardPart &part, StringMetadata &metadata);
 
 /// Tell whether a file's metadata are those of an index, or of a share.
 bool isShardIndex(const StringMetadata &metadata);
 bool isShare(const StringMetadata &metadata);
-/// Inverses of the above; "" or what is wrong.
+/// Inverses of the above; they return "" or the defect.
 std::string parseShards(const StringMetadata &metadata,
                         std::vector<ShardFile> &files);
 /// The parts of a share are in the order of the header's tensors.
 std::string parseParts(const SafetensorsHeader &header,
                        std::vector<ShardPart> &parts);
-/// Checks a share against what the index says of it, and parses its header.
+/// Compares a share with its entry in the index, and parses its header.
 std::string openShard(std::string_view bytes, const ShardFile &file,
                       SafetensorsHeader &header, std::vector<ShardPart> &parts);
 

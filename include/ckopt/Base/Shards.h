@@ -3,14 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: the compiler cuts parameters and their states into shards, the
-// runtime moves them, checkpoints are written and read by any number of ranks:
-// all must agree on who has what. Method: one rule. A tensor's elements, in
-// row-major order, are cut into chunks of one size, of which rank r keeps
-// number r % shards; behind the last element chunks are padding. Where a chunk
-// is a number of whole rows (indices of dimension 0), a shard is a tensor of
-// those rows and may have a layout of its own; else it is flat.
-// Guarantee: a chunk's elements follow from the tensor's shape and the chunk's
-// size alone; they are contiguous. O(1).
+// runtime moves them, and any number of ranks write and read checkpoints: all
+// must agree on which rank has which elements. Method: one rule. A tensor's
+// elements, in row-major order, are cut into chunks of one size; rank r keeps
+// chunk r % shards. Elements beyond the end of the tensor are padding. If a
+// chunk is a number of whole rows (indices of dimension 0), a shard is a tensor
+// of those rows and may have its own layout; else it is flat. Guarantee: a
+// chunk's elements follow only from the tensor's shape and the chunk's size;
+// they are contiguous. O(1).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_SHARDS_H
@@ -28,11 +28,11 @@ struct Shards {
   int64_t shards = 1;
   int64_t chunk = 0; ///< elements that each rank stores, padding included
 
-  /// The number of the shard that a rank of the run keeps: ranks of one group
-  /// are neighbors, and groups (data parallel replicas) have equal shards.
+  /// The number of the shard that a rank keeps. Ranks of one group are
+  /// neighbors; groups (data parallel replicas) have equal shards.
   int64_t shardOf(int64_t rank) const { return rank % shards; }
-  /// The first element of a shard, and how many it has (its chunk's others are
-  /// padding, zeros in files).
+  /// The first element of a shard, and its number of elements (the rest of its
+  /// chunk is padding, zeros in files).
   int64_t begin(int64_t shard) const {
     return std::min(shard * chunk, elements);
   }
@@ -46,12 +46,12 @@ enum class ShardForm {
   Flat,  ///< each rank has ceil(elements / ranks) elements, a vector
 };
 
-/// A shard of fewer elements costs messages and saves nothing.
+/// Tensors with smaller shards stay whole: sharding them would cost messages
+/// and save almost nothing.
 inline constexpr int64_t kLeastShard = 64;
 
 /// Returns how ranks share a tensor of this shape. `keepsRows`: the tensor's
-/// dimensions may lie in another order than row-major, in which only whole rows
-/// are contiguous.
+/// layout may not be row-major, and then only whole rows are contiguous.
 inline ShardForm shardForm(const std::vector<int64_t> &shape, int64_t ranks,
                            bool keepsRows) {
   int64_t elements = 1;
@@ -60,7 +60,8 @@ inline ShardForm shardForm(const std::vector<int64_t> &shape, int64_t ranks,
   if (ranks < 2 || shape.empty() || elements < kLeastShard * ranks)
     return ShardForm::Whole;
   int64_t rows = (shape[0] + ranks - 1) / ranks * ranks;
-  // Padding of more than an eighth of the tensor is not worth whole rows.
+  // Whole rows are not used if they need more padding than an eighth of the
+  // tensor.
   if (rows - shape[0] <= shape[0] / 8)
     return ShardForm::Rows;
   if (!keepsRows)
@@ -68,8 +69,8 @@ inline ShardForm shardForm(const std::vector<int64_t> &shape, int64_t ranks,
   return shape[0] >= ranks ? ShardForm::Rows : ShardForm::Whole;
 }
 
-/// The ranks of one collective: `size` ranks, `stride` apart. All ranks of a
-/// run are in one of `groups` such groups.
+/// The ranks of one collective: `size` ranks, `stride` apart. A run has
+/// `groups` such groups, and each rank is in one.
 struct RankGroup {
   int64_t size = 1, stride = 1, groups = 1;
 

@@ -1,4 +1,4 @@
-//===- StandardStreams.h - what tools do before they print ------*- C++ -*-===//
+//===- StandardStreams.h - prepares standard streams of tools ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,10 +11,10 @@
 
 namespace ckopt {
 
-/// Lets a write beyond a limit on files fail with an error in place of a
-/// signal, and keeps the numbers of closed standard streams from files that are
-/// opened later: text would be printed into them. Writes to a closed standard
-/// output fail still.
+/// Lets a write beyond the limit on file sizes fail with an error in place of a
+/// signal. Also opens the standard streams that are closed, since later files
+/// would get their numbers and text would be printed into them. Writes to a
+/// closed standard output still fail.
 inline void guardStreams() {
   std::signal(SIGXFSZ, SIG_IGN);
   for (int stream = 0; stream <= 2; ++stream)

@@ -1,11 +1,11 @@
-//===- Thread.h - threads that may not be had -------------------*- C++ -*-===//
+//===- Thread.h - threads that may fail to start ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: where a limit of processes is reached (ulimit -u, a container's
+// Problem: if a limit of processes is reached (ulimit -u, a container's
 // pids.max), std::thread throws, and code without exceptions ends in abort().
-// Method: POSIX threads, whose making returns a code. Who asks for a thread
-// says how to go on without.
+// Method: POSIX threads, whose creation returns a code. The caller decides how
+// to continue without the thread.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_THREAD_H
@@ -17,7 +17,7 @@
 
 namespace ckopt {
 
-/// A thread that is joined when it goes.
+/// A thread that its destructor joins.
 class Thread {
 public:
   Thread() = default;
@@ -33,7 +33,8 @@ public:
   }
   ~Thread() { join(); }
 
-  /// Runs `work` on a new thread; returns 0, or why there is none (errno).
+  /// Runs `work` on a new thread; returns 0, or the reason for a failure
+  /// (errno).
   int start(std::function<void()> work) {
     auto given = std::make_unique<std::function<void()>>(std::move(work));
     auto run = [](void *data) -> void * {
@@ -56,7 +57,7 @@ public:
       pthread_join(handle, nullptr);
     runs = false;
   }
-  /// Lets it run on by itself.
+  /// Detaches the thread.
   void detach() {
     if (runs)
       pthread_detach(handle);

@@ -10,9 +10,10 @@
 
 namespace ckopt {
 
-/// Names `tool`, ckopt's version, the commit that it was built from where the
-/// source was a git checkout, and the version of LLVM where `llvm` gives one:
-/// "ckopt 0.1.0 (commit 95f63ff2c1de, LLVM 22.1.8)". Library: CkoptVersion.
+/// Returns the text of --version: `tool`, ckopt's version, the commit that it
+/// was built from if the source was a git checkout, and the version of LLVM if
+/// `llvm` gives one: "ckopt 0.1.0 (commit 95f63ff2c1de, LLVM 22.1.8)". Library:
+/// CkoptVersion.
 std::string versionLine(const char *tool, const char *llvm = "");
 
 } // namespace ckopt

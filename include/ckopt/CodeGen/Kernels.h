@@ -37,28 +37,29 @@ struct KernelStage {
   std::string symbol;
   int64_t trip = 0;
   int64_t grain = 1;
-  /// Threads of a launch's block; 0 for a function of ranges.
+  /// Threads of a launch's block; 0 for a function over ranges.
   int64_t block = 0;
-  /// Of a launch: why it accesses single elements; empty if it accesses 16
-  /// bytes at once where shapes allow.
+  /// For a launch: why it accesses single elements; empty if it accesses 16
+  /// bytes at once as far as shapes allow.
   std::string scalarReason;
 };
 
-/// How the blocks of a contraction share it, for costs.
+/// How a contraction is divided among blocks, for cost estimates.
 struct ContractionShape {
-  double products = 0;  ///< multiplications that the result needs
-  double computed = 0;  ///< those of all tiles, elements beyond the edges too
-  double tileBytes = 0; ///< that all blocks load, mostly from a cache
-  int64_t blocks = 0;   ///< of the first launch; 0: no such shape
+  double products = 0; ///< multiplications of the result
+  double computed =
+      0; ///< multiplications of all tiles, including elements beyond the edges
+  double tileBytes = 0; ///< bytes that all blocks load, mostly from a cache
+  int64_t blocks = 0;   ///< blocks of the first launch; 0: no such shape
   int64_t resident = 1; ///< blocks that share a multiprocessor
-  double share = 1;     ///< of the rate that blocks with tiles of 128 reach
+  double share = 1; ///< share of the rate that blocks with tiles of 128 reach
 };
 
 /// How a call of the kernel runs.
 struct KernelCode {
   /// A library kernel: ckrt_execute of `primitive` on `primitiveArgs`. If it
-  /// has stages all the same, they do the same where the library refuses.
-  /// Otherwise the stages, in order.
+  /// also has stages, these replace the library if it refuses the call. Without
+  /// a primitive, the stages run in order.
   bool library = false;
   runtime::PrimitiveDesc primitive;
   /// For library kernels: the primitive's i-th argument is the call's argument
@@ -68,17 +69,18 @@ struct KernelCode {
   /// Bytes at `scratch` (64-byte aligned), which are part of the call's planned
   /// workspace.
   int64_t workspaceBytes = 0;
-  /// What the stages of a library kernel take of it.
+  /// Bytes of it that the stages of a library kernel use.
   int64_t ownScratchBytes = 0;
   llvm::SmallVector<ContractionShape, 1> shapes; ///< run one after another
-  /// That all threads of the first launch load before they use one; 0: enough.
+  /// Bytes that all threads of the first launch load before they use one; 0:
+  /// enough to keep memory busy.
   int64_t bytesInFlight = 0;
   /// (operand, result) pairs that may share all their bytes.
   llvm::SmallVector<std::pair<unsigned, unsigned>> reuse;
 };
 
-/// Decides how the kernel will run. Makes no code; deterministic; cheap. Fails
-/// with a diagnostic on the op that cannot be lowered.
+/// Decides how the kernel will run. Makes no code, is deterministic and cheap.
+/// Fails with a diagnostic on an op that cannot be lowered.
 llvm::FailureOr<KernelCode> planKernel(mlir::func::FuncOp kernel,
                                        const CodegenOptions &options);
 
@@ -99,19 +101,19 @@ void eraseUnusedKernels(mlir::ModuleOp module);
 /// external: link or resolve -lm.
 void buildKernelLoweringPipeline(mlir::OpPassManager &pm);
 
-/// Registers the dialects of ops that emitKernel and the pipeline make; passes
-/// that call emitKernel add them to their dependent dialects.
+/// Registers the dialects of the ops that emitKernel and the pipeline create;
+/// passes that call emitKernel add them to their dependent dialects.
 void registerKernelDialects(mlir::DialectRegistry &registry);
 
-/// Counts that show how well a kernel vectorizes, for tests and reports.
+/// Counts that show how well a kernel is vectorized, for tests and reports.
 struct VectorReport {
   unsigned lanes = 1;      ///< of the vectorized loops
   unsigned unitLoads = 0;  ///< contiguous vector loads, in emitted code
   unsigned broadcasts = 0; ///< scalar loads, used by all lanes
-  unsigned gathers = 0;    ///< loads of a lane each
+  unsigned gathers = 0;    ///< gathers: separate loads of each lane
   unsigned libmCalls = 0;  ///< functions computed lane by lane
 };
-/// Emits the kernel into a temporary module and counts.
+/// Emits the kernel into a temporary module and counts its operations.
 llvm::FailureOr<VectorReport>
 reportVectorization(mlir::func::FuncOp kernel, const CodegenOptions &options);
 

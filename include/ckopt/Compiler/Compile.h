@@ -1,4 +1,4 @@
-//===- Compile.h - from a model file to a loaded step -----------*- C++ -*-===//
+//===- Compile.h - from a model file to a compiled step ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -31,70 +31,70 @@ public:
   explicit Compilation(CompileOptions options);
   ~Compilation();
 
-  /// Imports the model. Messages say how doubtful cases were read, and what the
-  /// file lacks.
+  /// Imports the model. Messages report how doubtful cases were interpreted,
+  /// and what the file lacks.
   llvm::Error import();
-  /// Runs the phases up to the planned step. Where no plan fits the budget,
-  /// summary() still has the figures that are known.
+  /// Runs the phases up to the planned step. If no plan fits the budget,
+  /// summary() still has the known figures.
   llvm::Error plan();
-  /// In place of plan(): takes the step that another process planned from the
-  /// same model and options, as it printed module().
+  /// Replaces plan(): takes the step that another process planned from the same
+  /// model and options, in the form that it printed module().
   llvm::Error adopt(llvm::StringRef planned);
-  /// Lowers the planned step to the target's code; phases that stop earlier
-  /// leave none.
+  /// Lowers the planned step to the target's code; makes none if phases stop
+  /// earlier.
   llvm::Error emit();
 
-  /// In place of emit(): takes the code that another process emitted and packed
-  /// (StepCode::pack) from the same planned step. False: the target's code
-  /// cannot be taken, and emit() has to follow.
+  /// Replaces emit(): takes the code that another process emitted and packed
+  /// (StepCode::pack) from the same planned step. False: the code cannot be
+  /// used, and emit() has to follow.
   llvm::Expected<bool> adoptCode(llvm::StringRef packed);
 
   const CompileOptions &options() const { return opts; }
   CompileOptions &options() { return opts; }
-  /// Returns the plans of all functions, or of the first that no plan fits;
-  /// empty where the phases began behind planning.
+  /// Returns the plans of all functions, or only of the first one that no plan
+  /// fits; empty if the phases began after planning.
   const RematResult &planned() const { return plans; }
-  /// Returns the options as they were given; options() has the choices that
-  /// were left open filled in, by the target, too.
+  /// Returns the options as they were given; in options() the target and the
+  /// phases have filled in open choices.
   const CompileOptions &given() const { return asked; }
   /// Null before import().
   mlir::ModuleOp module() const { return imported.module.get(); }
   const onnx_frontend::ImportedModel &model() const { return imported; }
   const PlanSummary &summary() const { return planSummary; }
-  /// Whether planning got as far as an answer.
+  /// Whether planning found a plan or proved that there is none.
   bool wasPlanned() const { return planSummary.planSeconds > 0; }
-  /// Null with an error from import() where options name no target.
+  /// Null, with an error from import(), if options name no target.
   const TargetInfo *target() const { return targetInfo; }
   /// Null before emit().
   const StepCode *code() const { return stepCode.get(); }
   /// Empty before emit().
   const runtime::Manifest &manifest() const;
   TensorMap weights() const;
-  /// Returns the model's output that each target of an attached loss is for.
+  /// Returns the model's output for each target of an attached loss.
   const std::map<std::string, std::string> &targetOutputs() const {
     return targets;
   }
-  /// Returns the live bytes by kind over the planned step.
+  /// Returns the live bytes of the planned step, by kind.
   TimelinePanel timeline(llvm::StringRef title) const;
-  /// Returns the live bytes before anything was moved or recomputed; without
-  /// steps if planning failed earlier.
+  /// Returns the live bytes before reordering and recomputation; without steps
+  /// if planning failed earlier.
   const TimelinePanel &timelineBefore() const { return before; }
 
-  /// With `keepGraph`: the step as the planner sees it, before anything is
-  /// moved or recomputed, under the rules that the options state.
+  /// With `keepGraph`: the planner's view of the step, before reordering and
+  /// recomputation, with the rules in the options.
   const std::optional<RematGraph> &graph() const { return unplanned; }
 
-  /// Returns a line for each group of parameters that flags train in their own
-  /// way.
+  /// Returns a line for each group of parameters with separate settings.
   const std::vector<std::string> &trained() const { return trainedLines; }
 
   /// Checks that trained weights have a type wide enough for updates.
   llvm::Error checkTrainedTypes() const;
 
-  /// Refuses a file of weights for the module that would hold parts of some.
+  /// Refuses a file of weights for the module that holds only parts of some
+  /// weights.
   llvm::Error checkGoesBack(llvm::StringRef path) const;
 
-  /// Gives a message that belongs to no node to the handler.
+  /// Passes a message without a node to the handler.
   void say(Message::Severity severity, const MessageText &text) const;
   void remark(const MessageText &text) const {
     if (opts.remarks)
@@ -102,7 +102,7 @@ public:
   }
 
 private:
-  /// How far it has come; Failed: import() or plan() stopped.
+  /// The progress of the compilation; Failed: import() or plan() stopped.
   enum class Stage { New, Failed, Imported, Planned };
 
   llvm::Error importModel();
@@ -140,8 +140,8 @@ private:
   std::unique_ptr<StepCode> stepCode;
 };
 
-/// Refuses names of files that writeWeights() cannot write; `what` names
-/// them ("-o").
+/// Refuses names of files that writeWeights() cannot write; `what` is the flag
+/// that names them ("-o").
 llvm::Error checkWeightsPath(llvm::StringRef path, const llvm::Twine &what);
 
 } // namespace ckopt

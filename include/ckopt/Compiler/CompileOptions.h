@@ -1,8 +1,8 @@
-//===- CompileOptions.h - what a compilation is asked for -------*- C++ -*-===//
+//===- CompileOptions.h - options of a compilation --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Without MLIR: programs fill these structs and include no compiler.
+// Without MLIR: programs fill these structs and need no header of the compiler.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_COMPILER_COMPILEOPTIONS_H
@@ -27,18 +27,17 @@
 
 namespace ckopt {
 
-/// The optimizer of a step. Parameters with settings of their own have them as
-/// an attribute (kOptimizerAttr). Without a kind the step returns
-/// gradients.
+/// The optimizer of a step. A parameter with separate settings has them as an
+/// attribute (kOptimizerAttr). Without a kind the step returns gradients.
 struct OptimizerSettings : OptimizerOptions {
   OptimizerSettings() { kind = "sgd"; }
 };
 
-/// With precision f16: the factor of losses in the backward pass, as
-/// torch.amp.GradScaler has it, a power of two.
+/// Loss scaling with precision f16, as in torch.amp.GradScaler: the loss is
+/// multiplied by a power of two in the backward pass.
 struct LossScaling {
   bool dynamic = true;    ///< halved after an overflow, doubled after a while
-  double initial = 65536; ///< where it starts, or stays
+  double initial = 65536; ///< the initial scale, or the constant one
   int64_t growthInterval = 2000; ///< updates without overflow until it doubles
 };
 
@@ -50,15 +49,14 @@ struct StepOptions : KernelSettings {
   /// @eval computes an attached loss, too (that of the model's own it always
   /// does).
   bool evaluateLoss = false;
-  /// Rows of a chunk, of which cross entropy of a large head takes one after
-  /// another; 0: by a rule of its sizes; -1: no chunks. Changes the order of
-  /// sums.
+  /// Rows of a chunk of the cross entropy of a large head; 0: chosen by sizes;
+  /// -1: no chunks. Changes the order of sums.
   int64_t chunkRows = 0;
   OptimizerSettings optimizer;
   LossScaling lossScaling;
   bool evaluation = true;   ///< also make @eval
-  bool forwardOnly = false; ///< @eval alone, no training step
-  /// With forwardOnly: dropouts and batch norms do what the file says.
+  bool forwardOnly = false; ///< only @eval, no training step
+  /// With forwardOnly: dropouts and batch norms keep the file's mode.
   bool asWritten = false;
   /// Processes that train together, each on a share of every batch (data
   /// parallel); shapes are those of a share.
@@ -69,26 +67,28 @@ struct StepOptions : KernelSettings {
   bool syncNorms = false;   ///< batch norms have statistics of all ranks
   bool overlap = true;      ///< kernels run while ranks exchange tensors
   bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
-  /// Budget, search, costs, policy; what is asked of one step.
+  /// Budget, search, costs and policy of recomputation.
   RematSettings remat;
 };
 
 struct PhaseControl {
   std::string from, to; ///< phase names; empty: all
   std::string dumpDirectory;
-  /// The flags that only one phase (or "import") reads, by its name, as given.
-  /// IR is dumped with them, and none other can be given where it goes on.
+  /// By phase (or "import"): the flags that only it reads, as given. A dump
+  /// contains them, so that they cannot be given again when a compilation
+  /// continues from it.
   std::map<std::string, std::string> flags;
-  bool verbose = false; ///< a line a phase on stderr
+  bool verbose = false; ///< prints a line for each phase on stderr
   /// Called after each phase that ran, with its name.
   std::function<void(llvm::StringRef)> finished;
 };
 
-/// The treatment of a file that lacks parameters of the model it was exported
-/// from.
+/// What to do with a file that lacks parameters of the model from which it was
+/// exported.
 enum class LostParameters { Refuse, Warn, Ignore };
 
-/// Flags or settings by name, as they were written; of files, that they were.
+/// Flags or settings by name, as they were written; for files, only that they
+/// were given.
 using GivenFlags = std::map<std::string, MessageText>;
 
 /// How weights start; Auto: by their role.
@@ -101,18 +101,20 @@ inline ChoiceNames choiceNames(InitRule) {
 
 struct CompileOptions {
   std::string model; ///< .onnx
-  /// What reports and pictures call it; "": its path.
+  /// The model's name in reports and pictures; "": its path.
   std::string modelName;
   const std::string &title() const {
     return modelName.empty() ? model : modelName;
   }
   onnx_frontend::ImportOptions import;
-  /// How weights without values start, where their role asks for random
+  /// The initialization of weights without values whose role asks for random
   /// numbers.
   InitRule init = InitRule::Auto;
-  /// Parameters with settings of their own: the first group that matches.
+  /// Parameters with separate settings: the first group that matches a
+  /// parameter counts.
   std::vector<ParameterGroup> groups;
-  /// What a group's own is a multiple of; not a number: the optimizer's.
+  /// The learning rate that groups' rates are relative to; not a number: the
+  /// optimizer's.
   double learningRate = std::numeric_limits<double>::quiet_NaN();
   StepOptions step;
   PhaseControl phases;
@@ -121,15 +123,17 @@ struct CompileOptions {
   bool instrument = false;
   bool keepDenormals = false;
   bool embedWeights = false; ///< the artifact carries the model's weights
-  bool keepGraph = false;    ///< remember what the planner is asked
-  /// That compile it together: rank 0 plans and makes code, the others take it.
+  bool keepGraph = false;    ///< keeps the planning graph
+  /// The ranks that compile it together: rank 0 plans and makes code, the
+  /// others receive both.
   Ranks ranks;
   GivenFlags flags; ///< ranks compare them
-  /// What is written later: never a file that the model's weights come from.
+  /// Files that are written later, which must not be files that the model's
+  /// weights come from.
   std::vector<NamedFile> outputs;
   LostParameters lost = LostParameters::Refuse;
   MessageHandler messages = printMessage;
-  bool remarks = true; ///< tell what import and the loss took for what
+  bool remarks = true; ///< reports decisions of import and of the loss
 };
 
 } // namespace ckopt

@@ -1,4 +1,4 @@
-//===- LossChoice.h - what is trained: the loss of a run --------*- C++ -*-===//
+//===- LossChoice.h - choices and checks of losses --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,14 +10,13 @@
 
 namespace ckopt {
 
-/// Checks, before import, options against each other: settings of losses,
-/// optimizers, groups, policies and searches that nothing would read, or that
-/// mean nothing.
+/// Checks options before import: settings of losses, optimizers, groups,
+/// policies and searches that are never read, or contradict each other.
 llvm::Error checkOptions(const CompileOptions &options);
-/// Refuses phases that stop before there is a step to make code of.
+/// Refuses phases that stop before there is a step to compile.
 llvm::Error checkAllPhases(const PhaseControl &phases);
-/// Refuses numbers of threads that this machine can only have by mistake; a
-/// step for another one may have them.
+/// Refuses numbers of threads that are surely a mistake on this machine; a step
+/// for another machine may have them.
 llvm::Error checkThreadsHere(int64_t threads);
 /// Refuses to train without an optimizer.
 llvm::Error checkUpdates(const OptimizerSettings &optimizer);
@@ -26,12 +25,12 @@ llvm::Error checkUpdates(const OptimizerSettings &optimizer);
 llvm::Error
 checkLossSettings(const StepOptions &step,
                   llvm::function_ref<bool(llvm::StringRef flag)> isGiven);
-/// Settles, after import, what the loss leaves open: outputs, kinds of targets,
+/// Decides, after import, the loss's open choices: outputs, kinds of targets,
 /// the class axis.
 llvm::Error settleLoss(Compilation &compilation, const DataOptions &data);
-/// Returns how the losses of the planned step read samples from there.
+/// Returns how the losses of the planned step read samples from `data`.
 StepData describeData(const Compilation &compilation, DataOptions from);
-/// Lists names like this: "'a', 'b' and 7 more".
+/// Lists names: "'a', 'b' and 7 more".
 std::string listNames(llvm::ArrayRef<std::string> names);
 
 } // namespace ckopt

@@ -1,4 +1,4 @@
-//===- Phases.h - the named phases of a compilation ----------*- C++ -*-===//
+//===- Phases.h - the named phases of a compilation -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,11 +29,13 @@
 
 namespace ckopt {
 
-/// Returns whether the ops that `normalize` may match attention to have code.
+/// Returns whether there is code for the attention ops that `normalize` may
+/// make.
 bool hasAttention(const StepOptions &options, const TargetInfo &target);
-/// Returns whether kernels of the step run while ranks exchange tensors.
+/// Returns whether kernels of the step overlap communication between ranks.
 bool overlaps(const StepOptions &options);
-/// Returns what --parallel says of the step: "dp:2", "fsdp:4", "dp:2,fsdp:4".
+/// Returns the value of --parallel for the step: "dp:2", "fsdp:4",
+/// "dp:2,fsdp:4".
 std::string parallelText(const StepOptions &options);
 
 struct Phase {
@@ -46,16 +48,15 @@ struct Phase {
   std::string pipeline() const;
 };
 
-/// Returns the phases after import and before lowering, in order, for `target`,
-/// which gets registered: their text has its name. They put the plans into
-/// `result` if given, which must outlive their runs. Fails where
-/// registerTarget() does.
+/// Returns the phases after import and before lowering, in order. Registers
+/// `target`, since the phases' text has its name, and fails if registerTarget()
+/// does. The phases put the plans into `result` if given, which must outlive
+/// their runs.
 llvm::Expected<std::vector<Phase>> buildPhases(const StepOptions &options,
                                                const TargetInfo &target,
                                                RematResult *result = nullptr);
 
-/// Refuses names of phases that there are none of, and an end before the start
-/// (usage errors).
+/// Refuses unknown names of phases, and an end before the start (usage errors).
 llvm::Error checkPhases(llvm::ArrayRef<Phase> phases,
                         const PhaseControl &control);
 

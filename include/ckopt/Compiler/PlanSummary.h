@@ -22,12 +22,12 @@ struct PlanSummary {
   int64_t parameterBytes = 0, optimizerBytes = 0, dataBytes = 0, stateBytes = 0;
   int64_t calls = 0;   ///< kernel calls of a step, clones included
   int64_t kernels = 0; ///< distinct ones
-  /// Share of the arithmetic of products and convolutions that is computed from
-  /// halves of this type; nothing without mixed precision.
+  /// Share of the operations of matmuls and convolutions that are computed from
+  /// 16-bit floats of this type; nothing without mixed precision.
   std::optional<double> lowProducts;
   std::string lowType;
-  /// The class of each library kernel's products, where another than f32 was
-  /// asked for.
+  /// The precision class of each library kernel's matmuls, if another than f32
+  /// was asked for.
   struct ProductKernel {
     std::string kernel, precision;
     int64_t calls = 0;

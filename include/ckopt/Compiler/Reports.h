@@ -1,4 +1,4 @@
-//===- Reports.h - what a plan says, for programs and people ----*- C++ -*-===//
+//===- Reports.h - tables and JSON of a plan --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- AxisRelation.h - which axes of operands a result's runs along ------===//
+//===- AxisRelation.h - axes of results and operands ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,16 +18,16 @@ inline int64_t rankOf(mlir::Value value) {
   return int64_t(shapeOf(value).size());
 }
 
-/// Returns how an axis of the op's result 0 runs along an operand; other() of
-/// an op that does not say so. Of batch norms, the statistics are left out of
-/// account. Reshapes are not known here: what they do to an axis depends on
-/// what lies along it.
+/// Returns how an axis of the op's result 0 runs along an operand; other() for
+/// an op that does not say so. For batch norms, the statistics are ignored.
+/// Reshapes are not handled here: their effect on an axis depends on what lies
+/// along it.
 AxisRelation relateAxis(mlir::Operation *op, unsigned operand, int64_t axis);
 
 /// Returns whether the result has the axis of result 0.
 bool hasAxisOfFirst(mlir::OpResult result, int64_t axis);
 
-/// Tells of values whether all slices along an axis are equal.
+/// Tells whether all slices of a value along an axis are equal.
 class Uniformity {
 public:
   bool isUniform(mlir::Value value, int64_t axis);
@@ -35,7 +35,8 @@ public:
 private:
   bool compute(mlir::OpResult value, int64_t axis);
 
-  llvm::DenseMap<std::pair<mlir::Value, int64_t>, bool> known; ///< looked up
+  /// Never iterated.
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, bool> known;
 };
 
 } // namespace ckopt

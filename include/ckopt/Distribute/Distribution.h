@@ -14,27 +14,27 @@ namespace ckopt {
 /// (SyncNorms.cpp).
 llvm::LogicalResult syncNorms(mlir::func::FuncOp function, int64_t ranks);
 
-/// Makes random numbers of samples those that one process draws for them
-/// (RankDraws.cpp).
+/// Makes random numbers of samples equal to those that one process draws for
+/// them (RankDraws.cpp).
 llvm::LogicalResult numberDraws(mlir::func::FuncOp function,
                                 const SampleAxes &axes, int64_t ranks);
 
-/// Returns a value whose sum over ranks is what `value` is on the whole batch,
-/// built behind what it is made of; null: that is not known. `axes` are those
-/// of the function (BatchShare.cpp).
+/// Returns a value whose sum over ranks is `value` of the whole batch, inserted
+/// after its operands; null: none is known. `axes` belong to the function
+/// (BatchShare.cpp).
 mlir::Value shareOfBatch(mlir::Value value, const SampleAxes &axes,
                          int64_t ranks);
 
-/// The share of a loss that the model computes itself; an error where it is not
-/// known, at the op that is the reason.
+/// Returns a rank's share of a loss that the model computes itself; an error at
+/// the op that is the reason if none is known.
 llvm::FailureOr<mlir::Value> shareOfLoss(mlir::Value loss, llvm::StringRef name,
                                          const SampleAxes &axes, int64_t ranks);
 
 /// Begins an error at the op with the name of its operator.
 mlir::InFlightDiagnostic emitAt(mlir::Operation *op);
 
-/// Refuses an output that a loss is attached to where samples are mixed in it,
-/// or do not lie along dimension 0 (LossSamples.cpp).
+/// Refuses an output with an attached loss if samples are mixed in it, or do
+/// not lie along dimension 0 (LossSamples.cpp).
 llvm::LogicalResult checkSamplesApart(mlir::Value value, llvm::StringRef name,
                                       const SampleAxes &axes, int64_t ranks);
 

@@ -1,4 +1,4 @@
-//===- Passes.h - passes over ranks -----------------------------*- C++ -*-===//
+//===- Passes.h - passes for several ranks ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- SampleAxes.h - where the samples of a batch lie ----------*- C++ -*-===//
+//===- SampleAxes.h - axes along which samples lie --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,18 +12,19 @@
 
 namespace ckopt {
 
-/// How a rank's value is part of the value that one process has.
+/// How a rank's value relates to the value that one process has.
 struct SampleAxis {
   enum class Kind {
-    Same,  ///< it is that value: no sample enters
-    Part,  ///< the r-th of as many equal parts along `axis` as there are ranks,
-           ///< made of the rank's samples alone
+    Same, ///< equal to that value: no sample contributes
+    Part, ///< a part of that value: it is cut along `axis` into as many equal
+          ///< parts as there are ranks, and the rank's part depends only on its
+          ///< own samples
     Mixed, ///< not known
   };
   Kind kind = Kind::Same;
   int64_t axis = -1; ///< of Part
-  /// Of Part: as many stretches of the axis lie one behind the other, of each
-  /// of which the rank has its part (time steps that each hold all samples).
+  /// Of Part: the axis consists of this number of stretches, and the rank has
+  /// its part of each (time steps that each hold all samples).
   int64_t groups = 1;
 
   static SampleAxis same() { return {}; }
@@ -38,23 +39,23 @@ struct SampleAxis {
 };
 
 /// Follows samples from the data of a function, whose ops are a rank's, through
-/// ops that keep them apart. Batch norms count as such, though each sample
-/// enters their statistics. Random numbers belong to the samples with which
-/// they are combined, where a rank has more than one.
+/// ops that keep them apart. Batch norms count as such ops, though each sample
+/// contributes to their statistics. Random numbers belong to the samples with
+/// which they are combined, if a rank has more than one.
 class SampleAxes {
 public:
-  /// Looks at all ops of the function. O(ops), and again for each random one.
+  /// Visits all ops of the function. O(ops), and again for each random op.
   explicit SampleAxes(mlir::func::FuncOp function);
 
   SampleAxis of(mlir::Value value) const;
-  /// Returns whether the value holds the same for each place along the axis.
+  /// Returns whether the value is equal at each place along the axis.
   bool isUniform(mlir::Value value, int64_t axis) const {
     return equal.isUniform(value, axis);
   }
-  /// Returns the first op that mixes what it reads, of those that the value is
-  /// made of; null: the value is not Mixed.
+  /// Returns the first op that mixes samples among those that the value depends
+  /// on; null: the value is not Mixed.
   mlir::Operation *firstMixing(mlir::Value value) const;
-  /// Returns the samples of a rank; 0: there is no data.
+  /// Returns the number of samples of a rank; 0: there is no data.
   int64_t samples() const { return count; }
 
 private:
@@ -67,12 +68,12 @@ private:
 
   mlir::func::FuncOp function;
   int64_t count = 0;
-  llvm::DenseMap<mlir::Value, SampleAxis> known; ///< but Same; looked up only
+  llvm::DenseMap<mlir::Value, SampleAxis> known; ///< not Same; never iterated
   mutable Uniformity equal;
 };
 
-/// Returns where samples lie in rows that each takes of its own, or puts there,
-/// by numbers of rows of all samples (OwnRows.cpp).
+/// Returns how samples lie in rows that each sample reads or writes by its own
+/// indices (OwnRows.cpp).
 SampleAxis keptByRows(const SampleAxes &axes, mlir::Operation *op);
 
 } // namespace ckopt

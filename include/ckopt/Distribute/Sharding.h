@@ -1,4 +1,4 @@
-//===- Sharding.h - parameters that ranks share -----------------*- C++ -*-===//
+//===- Sharding.h - parameters that ranks shard -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,23 +20,22 @@ struct Sharing {
 
   /// The type of a rank's part.
   mlir::RankedTensorType shard() const;
-  /// Returns the whole tensor in the form whose rows ranks share.
+  /// Returns the whole tensor in the form whose rows are shards.
   mlir::Value toRows(TensorBuilder &b, mlir::Value value) const;
   /// Inverse of toRows().
   mlir::Value fromRows(TensorBuilder &b, mlir::Value rows) const;
 };
 
-/// Returns how a group would share a tensor that an argument holds.
+/// Returns how a group shards the tensor of an argument.
 Sharing sharingOf(mlir::BlockArgument argument, RankGroup group);
 
-/// Bytes of a bucket for a program of so many bytes of parameters: small enough
-/// for buckets to be a small part of what the program needs.
+/// Returns the bytes of a bucket for a program with this number of parameter
+/// bytes: buckets are a small part of the program's memory.
 int64_t bucketBytesFor(int64_t parameterBytes);
 
-/// Makes shards of the function's parameters and frozen weights, and gathers
-/// them where they are used: those that small buckets hold together. `known`
-/// has what other functions do with arguments of the same names, and gets what
-/// this one does.
+/// Shards the function's parameters and frozen weights, and gathers them where
+/// they are used; small tensors share a bucket. `known` has the decisions of
+/// other functions for arguments of the same names, and gets this one's.
 void shardParameters(mlir::func::FuncOp function, RankGroup group,
                      llvm::StringMap<Sharing> &known);
 

@@ -1,4 +1,4 @@
-//===- StructureInterface.h - how results are made of operands --*- C++ -*-===//
+//===- StructureInterface.h - how results depend on operands ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,12 +13,12 @@
 
 namespace ckopt {
 
-/// What the elements at one place along a result's axis read of an operand.
+/// The elements of an operand that a place along a result's axis reads.
 struct AxisRelation {
   enum class Kind {
-    Follows, ///< those at the same place along the operand's `axis`
-    Whole,   ///< the operand, which does not run along the axis
-    Other,   ///< other places, or not known
+    Follows, ///< the elements at the same place along the operand's `axis`
+    Whole,   ///< the whole operand, which does not run along the axis
+    Other,   ///< other places, or unknown
   };
   Kind kind = Kind::Other;
   int64_t axis = -1;
@@ -26,11 +26,11 @@ struct AxisRelation {
   static AxisRelation follows(int64_t axis) { return {Kind::Follows, axis}; }
   static AxisRelation whole() { return {Kind::Whole, -1}; }
   static AxisRelation other() { return {}; }
-  /// Of ops that work along the dimension `along`, and leave the others.
+  /// For ops that work along the dimension `along`, and leave the others.
   static AxisRelation apartFrom(int64_t along, int64_t axis) {
     return axis == along ? other() : follows(axis);
   }
-  /// Of ops that work along the dimensions from `first` on.
+  /// For ops that work along the dimensions from `first` on.
   static AxisRelation apartBefore(int64_t first, int64_t axis) {
     return axis < first ? follows(axis) : other();
   }
@@ -39,28 +39,28 @@ struct AxisRelation {
 
 enum class ContractionKind { Product, Convolution, Attention };
 
-/// What an op says of its results. Linear, KeepsElements, NonNegative and
-/// ReadsPart are promises, which nobody counts on where they are not given;
-/// KeepsPoles and ReadsPlace are warnings, which an op owes.
+/// Traits that describe an op's results. Linear, KeepsElements, NonNegative and
+/// ReadsPart are promises, which are not assumed if they are missing;
+/// KeepsPoles and ReadsPlace are warnings, which an op must give.
 namespace traits {
-/// The sum of the results is the result of the sums of operands: so are shares
-/// of a sum over ranks.
+/// The sum of results is the result of the sums of operands, for example for
+/// partial sums of ranks.
 template <typename Op> struct Linear : mlir::OpTrait::TraitBase<Op, Linear> {};
-/// The elements of the result are those of operand 0, which is the only one:
-/// all of them and no others, moved or repeated.
+/// The result has exactly the elements of operand 0, the only one, moved or
+/// repeated.
 template <typename Op>
 struct KeepsElements : mlir::OpTrait::TraitBase<Op, KeepsElements> {};
 /// No element of a result is below 0.
 template <typename Op>
 struct NonNegative : mlir::OpTrait::TraitBase<Op, NonNegative> {};
-/// An element of an operand that is infinite can make one of the result so.
+/// If an element of an operand is infinite, an element of the result can be.
 /// Other ops bring any number back to a bounded one, or mix too much to tell.
 template <typename Op>
 struct KeepsPoles : mlir::OpTrait::TraitBase<Op, KeepsPoles> {};
-/// Of elementwise ops: an element depends on where in the tensor it lies.
+/// For elementwise ops: an element depends on its place in the tensor.
 template <typename Op>
 struct ReadsPlace : mlir::OpTrait::TraitBase<Op, ReadsPlace> {};
-/// Of operand 0 no more elements are read than the result has.
+/// No more elements of operand 0 are read than the result has.
 template <typename Op>
 struct ReadsPart : mlir::OpTrait::TraitBase<Op, ReadsPart> {};
 } // namespace traits

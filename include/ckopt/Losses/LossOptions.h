@@ -1,4 +1,4 @@
-//===- LossOptions.h - which losses, and their numbers ----------*- C++ -*-===//
+//===- LossOptions.h - options of losses ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,27 +23,28 @@ inline constexpr llvm::StringLiteral kOutputTerm = "output";
 
 struct LossTerm {
   std::string kind = "cross_entropy";
-  std::string output; ///< result name; empty: by the rules of resolveLoss
+  std::string output; ///< result name; empty: chosen by resolveLoss
   double weight = 1;
 
   bool attaches() const { return kind != kOutputTerm; }
 };
 
 /// Parses "cross_entropy" or "mse:depth*0.5+output:kl*1e-3". A `+` separates
-/// terms only before the name of a loss, so that names of outputs may hold one.
+/// terms only before the name of a loss, so that names of outputs may contain
+/// one.
 llvm::Expected<std::vector<LossTerm>> parseLoss(llvm::StringRef text);
 /// Returns the text that parses to these terms.
 std::string formatLoss(llvm::ArrayRef<LossTerm> terms);
 
-/// How the values of all elements become one; of kl alone also the mean over
-/// samples of the sums.
+/// How the values of all elements are reduced to one; only kl also has the mean
+/// over samples of the sums.
 enum class Reduction { Mean, Sum, BatchMean };
 inline ChoiceNames choiceNames(Reduction) {
   static constexpr const char *names[] = {"mean", "sum", "batchmean"};
   return names;
 }
 
-/// Numbers and choices of attached losses; defaults as in PyTorch.
+/// Settings of attached losses; defaults as in PyTorch.
 struct LossSettings {
   Reduction reduction = Reduction::Mean;
   std::optional<int64_t> classAxis; ///< negative: from the end

@@ -1,9 +1,9 @@
-//===- MemoryPlan.h - one planned arena -------------------------*- C++ -*-===//
+//===- MemoryPlan.h - places tensors in one arena ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// These functions place every tensor of the step functions of a module in one
-// arena, and check such a placement from the IR alone.
+// These functions place every tensor of a module's step functions in one arena,
+// and check such a placement from the IR only.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_MEMORYPLAN_MEMORYPLAN_H
@@ -32,24 +32,24 @@ struct ArgumentRegion {
 };
 
 /// Places all arguments that have bytes. Arguments of one name are one tensor.
-/// Fails with an error where such arguments differ in type.
+/// Fails with an error if such arguments differ in type.
 mlir::FailureOr<ArgumentRegion>
 placeArguments(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
                const TypeSizes &sizes = {});
 
 /// Places all functions in one arena and verifies the result. Offsets that
-/// `remat` left are kept; where there are none the results are packed now. May
-/// move makers of new states behind the last readers of the old ones. With
-/// `lateUpdates` updates wait for each other where that takes no more bytes.
+/// `remat` set are kept; other results are packed now. May move makers of new
+/// states behind the last readers of the old ones. With `lateUpdates`, updates
+/// wait for each other if that takes no more bytes.
 mlir::LogicalResult planMemory(llvm::ArrayRef<mlir::func::FuncOp> functions,
                                bool lateUpdates = false);
 
 /// Puts the kernel calls into the given order, and each view before its first
-/// reader; removes views that have none.
+/// reader; removes views without readers.
 void orderCalls(mlir::func::FuncOp function,
                 llvm::ArrayRef<mlir::Operation *> order);
 
-/// Checks the offsets of a function from its IR alone; emits an error at the
+/// Checks the offsets of a function from its IR only; emits an error at the
 /// first call that breaks a rule.
 mlir::LogicalResult verifyArena(mlir::func::FuncOp function);
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The function that does the work of the pass optimizer, in place. On failure
-// it has emitted diagnostics that name the argument or option.
+// This function does the work of the pass optimizer, in place. On failure it
+// has emitted diagnostics that name the argument or option.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_OPTIMIZERS_OPTIMIZERS_H
@@ -21,7 +21,7 @@ namespace ckopt {
 inline constexpr llvm::StringLiteral kOptimizerAttr = "ckopt.optimizer";
 
 /// Replaces gradient results by updates; see the pass `optimizer`. With
-/// accumulate > 1 a function `accumulate` joins the module.
+/// accumulate > 1 it adds a function `accumulate` to the module.
 llvm::LogicalResult addOptimizer(mlir::func::FuncOp function,
                                  const OptimizerOptions &options);
 

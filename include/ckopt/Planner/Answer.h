@@ -1,11 +1,11 @@
-//===- Answer.h - what the planner found out --------------------*- C++ -*-===//
+//===- Answer.h - the planner's statements on plans -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every statement on plans holds for some set of plans: all, or those in
 // program order, those that obey a policy, ... An answer holds statements and
-// that set together, so that whoever prints one can print the other. Both are
-// typed until a file or a message is written.
+// that set together, so that both can be printed together. Both are typed until
+// a file or a message is written.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_ANSWER_H
@@ -25,27 +25,27 @@ enum class Status : uint8_t {
   Unknown,      ///< no plan found, but not proven impossible
   Error,        ///< invalid graph or options, or a defect
 };
-/// Returns "optimal", "order_optimal", ..., as files have it, and back.
+/// Returns "optimal", "order_optimal", ..., the names in files, and back.
 const char *statusName(Status status);
 std::optional<Status> parseStatus(std::string_view name);
 inline bool isPlan(Status status) { return status <= Status::Feasible; }
 
 /// How the bound that decides the status was proven.
 enum class Proof : uint8_t {
-  Derived, ///< by a bound that anyone can compute again
-  Search,  ///< by exhaustion
+  Derived, ///< by a bound that can be computed again independently
+  Search,  ///< by an exhaustive search
 };
 
-/// What plans must do so that a statement speaks of them.
+/// Restrictions on the plans that a statement covers.
 enum class Restriction : uint8_t {
   FixedOrder,   ///< first runs follow the program order
   OrderOnly,    ///< nothing is recomputed (under a policy: nothing else)
   Policy,       ///< rules on what to keep and recompute are obeyed
   CalleePlans,  ///< functions that are called keep the plans that they have
-  CountedBytes, ///< bytes that nobody can count are left out
+  CountedBytes, ///< bytes that cannot be counted are left out
 };
 
-/// The set of plans that statements speak of: those that obey all restrictions.
+/// The set of plans that statements cover: those that obey all restrictions.
 class Scope {
 public:
   static constexpr int numRestrictions = int(Restriction::CountedBytes) + 1;
@@ -68,8 +68,8 @@ public:
   /// Returns the words that follow "no plan": " in program order", " that
   /// recomputes nothing", ...; "" where none are needed.
   std::string words() const;
-  /// Returns the scope of bounds on cost and of "optimal": these hold for all
-  /// orders and any recomputation, whatever was searched.
+  /// Returns the scope of bounds on cost and of "optimal": they hold for all
+  /// orders and any recomputation, however restricted the search was.
   Scope ofCost() const;
 
 private:
@@ -81,19 +81,19 @@ private:
 struct Answer {
   Status status = Status::Unknown;
   Proof proof = Proof::Derived;
-  /// The plans that status and provenMinimum speak of; bounds on cost speak of
+  /// The plans that status and provenMinimum cover; bounds on cost cover
   /// scope.ofCost().
   Scope scope;
   /// Proven lower bound on the cost of any plan within the budget.
   double lowerBound = 0;
   /// Proven lower bound over plans whose first runs follow the program order.
   double orderLowerBound = 0;
-  /// Proofs of lowerBound and orderLowerBound, except of a bound that search
-  /// proved; checkCertificate() derives the same figures.
+  /// Proofs of lowerBound and orderLowerBound, except for a bound that an
+  /// exhaustive search proved; checkCertificate() derives the same figures.
   std::vector<Certificate> certificates;
-  /// The smallest budget known to be feasible, and a proven bound below it
+  /// The smallest budget known to be feasible, and a proven lower bound on it
   /// (bytes). Set for infeasible budgets and by minimize(); otherwise the first
-  /// may be 0 (not looked for).
+  /// may be 0 (not searched).
   int64_t minimumBudget = 0;
   int64_t provenMinimum = 0;
 };

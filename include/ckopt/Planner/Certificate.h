@@ -1,4 +1,4 @@
-//===- Certificate.h - what proves a bound on cost --------------*- C++ -*-===//
+//===- Certificate.h - proofs of bounds on cost -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -78,8 +78,8 @@ struct Graph {
   /// ascending; empty if they are the same as in memory. Files and messages use
   /// them.
   std::vector<int64_t> valueIds, nodeIds;
-  /// Set by applyPolicy(): what is proven of this graph's plans speaks, of the
-  /// given graph's, only of those that obey the policy.
+  /// Set by applyPolicy(): statements on this graph's plans cover only those
+  /// plans of the original graph that obey the policy.
   bool obeysPolicy = false;
 
   int64_t valueFileId(ValueId v) const {

@@ -44,8 +44,8 @@ std::optional<PlanFile> parsePlan(std::string_view text, const Graph &graph,
 /// Reads a plan without a graph: ids stay as they are in the file.
 std::optional<Plan> parsePlan(std::string_view text, std::string &error);
 
-/// Writes `restricted_to` into the current object, as all formats have it: the
-/// name of the restriction, a list of several, nothing for all plans.
+/// Writes `restricted_to` into the current object, in the form of all formats:
+/// the name of the restriction, a list of several, or nothing for all plans.
 void writeScope(llvm::json::OStream &out, const Scope &scope);
 
 /// Writes ckopt-plan/1 for a plan (or, if the result has none, the statement

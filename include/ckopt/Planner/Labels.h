@@ -1,4 +1,4 @@
-//===- Labels.h - names for people ------------------------------*- C++ -*-===//
+//===- Labels.h - names of nodes and values in messages ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- MemoryNeed.h - what makes a budget too small -------------*- C++ -*-===//
+//===- MemoryNeed.h - why a budget is too small -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

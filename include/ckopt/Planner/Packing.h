@@ -16,12 +16,12 @@
 
 namespace ckopt::planner {
 
-/// Times that something lives: half-open, [lower, upper).
+/// The lifespan of a buffer: half-open, [lower, upper).
 struct Lifespan {
   int64_t lower, upper;
 };
 
-/// Bytes to place at one offset for a lifespan.
+/// A buffer: bytes that keep one offset for a lifespan.
 struct Buffer {
   Lifespan lifespan;
   int64_t size;
@@ -36,21 +36,22 @@ struct PackProblem {
   /// Offsets are multiples of this number of bytes, and sizes are rounded up to
   /// it.
   int64_t alignment = 1;
-  /// Bytes to fit into, upon which the search ends; 0: as few as can be found.
+  /// Capacity in bytes, at which the search ends; 0: as few bytes as can be
+  /// found.
   int64_t capacity = 0;
 };
 
 struct PackOptions {
   /// Work units (about 50 ns each; the default is ten to fifteen seconds).
   int64_t workLimit = 200'000'000;
-  /// Safety net in seconds; 0: none. An answer depends on it only if it is
-  /// reached.
+  /// Limit in seconds, for safety; 0: none. An answer depends on it only if it
+  /// is reached.
   double timeLimitSeconds = 0;
   uint64_t seed = 1;
   /// Replaces times by their ranks, which mean the same. Without it, times are
   /// small (0 to 2^31), and longer lifespans may be placed first.
   bool rankTimes = true;
-  /// Computes the load alone if not set.
+  /// Only computes the load if not set.
   bool search = true;
 };
 
@@ -68,7 +69,7 @@ struct PackResult {
   std::vector<int64_t> offsets;
   /// Size of the arena for `offsets`, bytes.
   int64_t height = 0;
-  /// What is known of smaller arenas.
+  /// Bounds on smaller arenas.
   PackingFacts facts;
   /// How the height (or, if nothing fits, the status) is proven.
   PackProof proof = PackProof::None;

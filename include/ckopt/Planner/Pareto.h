@@ -1,4 +1,4 @@
-//===- Pareto.h - time against memory ---------------------------*- C++ -*-===//
+//===- Pareto.h - curves of time against memory -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,11 +19,11 @@ namespace ckopt::planner {
 struct ParetoPoint {
   int64_t budget = 0; ///< bytes
   Result result;      ///< always has a plan
-  /// What the step takes, with bounds on it: with a clock the time that it
-  /// tells, else the plan's cost.
+  /// The time of a step, with bounds on it: by the clock if there is one, else
+  /// the plan's cost.
   double cost = 0, lowerBound = 0, orderLowerBound = 0;
   Status status = Status::Unknown; ///< as of plans, for this cost and bound
-  std::optional<StepTime> time;    ///< with a clock
+  std::optional<StepTime> time;    ///< only with a clock
 };
 
 /// Points from the smallest budget found to larger ones. Cost never rises with
@@ -32,16 +32,16 @@ struct ParetoCurve {
   int64_t programPeak = 0; ///< load of the program order, aligned bytes
   double baseCost = 0;     ///< without recomputation, without a budget
   int64_t provenMinimum = 0;
-  Scope scope; ///< as Answer::scope, of all that the curve states
+  Scope scope; ///< as Answer::scope, for all statements of the curve
   std::vector<ParetoPoint> points;
-  /// If there are no points, the result that says why.
+  /// If there are no points, a result with the reason.
   Result error;
 };
 
 /// Computes pareto() and the figures that describe the curve as a whole. With
 /// `constrained`, which applyPolicy() made from `graph`, every point is a plan
 /// of `graph` that obeys the policy. With a clock of `graph` plans are chosen
-/// by what it tells.
+/// by its times.
 ParetoCurve paretoCurve(const Graph &graph, const Options &options, int points,
                         const PolicyGraph *constrained = nullptr,
                         MessageClock *clock = nullptr);

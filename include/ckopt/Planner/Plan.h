@@ -42,7 +42,7 @@ struct PeakEntry {
   std::string name;
 };
 
-/// Steps and offsets, with what is proven of the question that they answer.
+/// Steps and offsets, with their proofs.
 struct Plan : Answer {
   /// Node ids in execution order; a node that appears again is recomputed. Each
   /// use reads the latest copy.

@@ -1,4 +1,4 @@
-//===- PlanCheck.h - what a plan file states of itself ----------*- C++ -*-===//
+//===- PlanCheck.h - checks the claims of a plan file -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,9 +23,10 @@ struct CheckedClaims {
 };
 
 /// Checks the plan itself against `budget` (bytes, 0: none) and everything that
-/// the file states: figures, status, bounds, smallest budgets, packing. What
-/// holds only under rules, which no file has, is not checked. Sets the peak if
-/// none is stated. Searches again on graphs of at most 12 nodes.
+/// the file states: figures, status, bounds, smallest budgets, packing. Claims
+/// that hold only under rules are not checked, since files do not have the
+/// rules. Sets the peak if none is stated. Searches again on graphs of at most
+/// 12 nodes.
 CheckedClaims checkPlanFile(const Graph &graph, PlanFile &file, int64_t budget);
 
 } // namespace ckopt::planner

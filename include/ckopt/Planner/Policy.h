@@ -1,12 +1,11 @@
-//===- Policy.h - what a user wants kept or computed again ------*- C++ -*-===//
+//===- Policy.h - requests to keep or recompute values ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A policy is turned into a larger graph whose every plan obeys it: a value
-// that the backward pass must not find resident is made there by a node of its
-// own. So every strategy, every bound and every budget works under a policy
-// without knowing it, and a plan of the larger graph is also one of the given
-// graph.
+// that the backward pass must not find resident is made there by a separate
+// node. So every strategy, every bound and every budget works under a policy
+// unchanged, and a plan of the larger graph is also one of the given graph.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_POLICY_H
@@ -17,8 +16,7 @@
 
 namespace ckopt::planner {
 
-/// What users ask for, by node; every list has one entry for each node of the
-/// graph.
+/// The requests, by node; every list has one entry for each node of the graph.
 struct Policy {
   /// Set for nodes of the backward pass. Successors of such nodes count as such
   /// too.

@@ -11,7 +11,7 @@
 
 namespace ckopt::planner {
 
-/// A range of labels that consists of equal pieces.
+/// A range of labels that consists of equal blocks.
 struct Repeat {
   int32_t first = 0, period = 0, count = 0;
 };

@@ -1,4 +1,4 @@
-//===- Report.h - what a plan does, for people and scripts ------*- C++ -*-===//
+//===- Report.h - facts about a plan, for people and scripts ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -58,7 +58,8 @@ struct BlockCounts {
   int32_t kinds = 0;  ///< different blocks that have two or more copies
   int32_t copies = 0; ///< copies of these
 };
-/// Counts the blocks of a valid graph. O(graph log graph) beside findRepeats().
+/// Counts the blocks of a valid graph. O(graph log graph) in addition to
+/// findRepeats().
 BlockCounts countBlocks(const Graph &graph);
 
 /// Totals of one sequence of steps.

@@ -1,10 +1,10 @@
-//===- Request.h - what a graph's planning is asked for ---------*- C++ -*-===//
+//===- Request.h - requests to plan a graph ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Programs that plan graphs for others (ckopt-plan, the C interface, Python)
-// share here how they read what is asked, what budgets mean in bytes, which
-// error each answer is, and how a plan from a file is checked.
+// share this code: it parses settings, converts budgets to bytes, maps answers
+// to errors, and checks plans from files.
 //
 //   auto request = readRequest({{"budget", "2GiB"}, {"pack", ""}});
 //   Result result = planRequest(graph, *request);
@@ -26,8 +26,8 @@ struct Request {
 };
 
 /// Reads settings: `budget`, `budget-ratio`, `pack`, and the search's flags
-/// (SearchFlags.h). One usage error lists all that are unknown or wrong; what
-/// only several together show is for checkSearch().
+/// (SearchFlags.h). One usage error lists all that are unknown or wrong;
+/// checkSearch() checks combinations.
 llvm::Expected<Request> readRequest(llvm::ArrayRef<GivenSetting> settings);
 /// Returns these settings with their help.
 std::string requestHelp(SettingStyle style);
@@ -49,8 +49,8 @@ Result planRequest(const Graph &graph, const Request &request);
 llvm::Error planError(const Result &result);
 
 /// Checks a plan from a file and its figures against `budget` (bytes; 0: the
-/// file's, if it has one): returns the first thing wrong, or "". Steps are
-/// checked before anything simulates them. Sets the peak if none is stated.
+/// file's, if it has one): returns the first defect, or "". Steps are checked
+/// before anything simulates them. Sets the peak if none is stated.
 std::string verifyFile(const Graph &graph, PlanFile &file, int64_t budget);
 
 } // namespace ckopt::planner

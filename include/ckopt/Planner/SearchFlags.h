@@ -1,4 +1,4 @@
-//===- SearchFlags.h - how to search, as flags of tools ---------*- C++ -*-===//
+//===- SearchFlags.h - flags of the search, for tools -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

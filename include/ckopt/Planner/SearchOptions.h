@@ -4,7 +4,7 @@
 //
 // One row for each member of planner::Options that a user sets. Flags of the
 // tools, settings of C and Python, and options of the pass `remat`, with their
-// help, ranges, printed values and errors, are made from these rows alone.
+// help, ranges, printed values and errors, are made from these rows only.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_SEARCHOPTIONS_H
@@ -24,15 +24,16 @@ struct SearchOption {
                               int64_t Options::*, uint64_t Options::*,
                               double Options::*, std::string Options::*>;
   Member member;
-  /// As the pass has it, and as flags and settings do (empty: not at all).
+  /// The name of the pass's option, and the name of flags and settings (empty:
+  /// there is none).
   llvm::StringLiteral name, flag;
   llvm::StringLiteral value; ///< stands for the flag's value; empty: a switch
   llvm::StringLiteral help;  ///< of the flag: unit, meaning, default
   llvm::StringLiteral passHelp; ///< of the pass, which does not print defaults
   /// The range of numbers. The default, which may lie outside, is valid, too.
   double low = 0, high = std::numeric_limits<double>::infinity();
-  bool packs = false;  ///< also applies where offsets alone are searched for
-  bool limits = false; ///< as a flag it asks to search until it strikes
+  bool packs = false;  ///< also applies to a search for offsets only
+  bool limits = false; ///< given as a flag, the search runs until this limit
 };
 
 llvm::ArrayRef<SearchOption> searchOptions();

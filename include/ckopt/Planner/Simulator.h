@@ -14,15 +14,15 @@
 namespace ckopt::planner {
 
 /// One copy of a value. It is resident over the steps [first, last]; a copy
-/// that takes its input's bytes over shares them during the step that makes it
-/// and is counted from the next one on.
+/// that takes its input's bytes shares them during the step that makes it, and
+/// is counted from the next step on.
 struct Copy {
   ValueId value;
   int32_t made; ///< step that makes it; -1: before the first step
-  /// Last step that needs it; the number of steps: to the end.
+  /// Last step that needs it; the number of steps if it stays to the end.
   int32_t last;
   int32_t base = -1;  ///< of a view: the copy whose bytes it shares
-  int32_t taken = -1; ///< the copy whose bytes it takes over
+  int32_t taken = -1; ///< the copy whose bytes it takes
 };
 
 struct Simulation {
@@ -38,7 +38,7 @@ struct Simulation {
 Simulation simulate(const Graph &graph, const std::vector<NodeId> &steps,
                     bool aligned = false);
 
-/// Returns the values resident at a step by falling size (aligned), then the
+/// Returns the values resident at a step by decreasing size (aligned), then the
 /// workspace. Values without a name are called "value 3 of conv1" (by their
 /// maker), "value 3" or "node 12".
 std::vector<PeakEntry> aliveAt(const Graph &graph,

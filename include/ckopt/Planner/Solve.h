@@ -2,12 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// BudgetPlanner is the only door: solve() finds a plan of small cost within a
-// budget, minimize() the smallest budget for which it can find a plan, pareto()
-// the curve between. Every plan that is returned was checked by verify(), which
-// shares no code with the solvers, and names the plans that it speaks of. The
-// same graph and options give the same plan: all limits are counts scaled from
-// the graph's size; the time limit is only a safety net.
+// BudgetPlanner is the only entry point: solve() finds a plan of small cost
+// within a budget, minimize() the smallest budget for which it can find a plan,
+// pareto() the curve between. Every returned plan was checked by verify(),
+// which shares no code with the solvers, and its statements name the set of
+// plans that they cover. The same graph and options give the same plan: all
+// limits are counts scaled from the graph's size; the time limit is only for
+// safety.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_SOLVE_H
@@ -32,7 +33,7 @@ struct Options {
   /// Further strategies that `strategy` may name (benchmarks/Baselines); may
   /// be null.
   const std::vector<Strategy> *more = nullptr;
-  /// Safety net in seconds; 0: none. A plan depends on it only if it is
+  /// Limit in seconds, for safety; 0: none. A plan depends on it only if it is
   /// reached.
   double timeLimitSeconds = 60;
   uint64_t seed = 1;
@@ -45,7 +46,7 @@ struct Options {
   /// Threads to use, 0: as many as the machine has. The answer does not depend
   /// on it.
   int threads = 0;
-  /// Searches orders only, without recomputation.
+  /// Only searches orders, without recomputation.
   bool orderOnly = false;
   /// A known plan to start from (only its steps are read); the result is never
   /// worse, if the plan is valid and fits.
@@ -57,7 +58,7 @@ struct Options {
   bool pack = false;
   /// With `pack`, inputs and persistent values lie in the arena too.
   bool arenaHoldsAll = true;
-  /// Work factor of the local search; 1 is the default effort, 0 none.
+  /// Work factor of the local search; 1 is the default effort, 0 does none.
   double effort = 1;
 
   bool isAuto() const { return strategy == "auto"; }
@@ -94,7 +95,7 @@ struct Result {
 
 /// Answers questions on one graph and remembers every plan, so that a larger
 /// budget never gives a costlier plan than a smaller one asked for earlier. The
-/// graph must outlive it; for one question a temporary will do.
+/// graph must outlive it; for one question a temporary is enough.
 class BudgetPlanner {
 public:
   /// `tuning` (null: the defaults) is for tests, and must outlive it, too.

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks plans without sharing code with the solvers: it replays the steps from
-// the rules of the interchange format alone.
+// Checks plans without sharing code with the solvers: it only uses the rules of
+// the interchange format to replay the steps.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_VERIFIER_H
@@ -14,13 +14,12 @@
 namespace ckopt::planner {
 
 /// Returns the first rule that the plan breaks, or an empty string: order,
-/// `mutates` and `after`, what may run again, residency, what its scope says
-/// of steps, peak and cost as the plan states them, in-place pairs, overlap of
-/// offsets, and load and arena within `budget` (0: none). O(steps log steps +
-/// overlap checks).
+/// `mutates` and `after`, recomputation, residency, the scope's restrictions,
+/// the stated peak and cost, in-place pairs, overlap of offsets, and load and
+/// arena within `budget` (0: none). O(steps log steps + overlap checks).
 std::string verify(const Graph &graph, const Plan &plan, int64_t budget);
 
-/// Checks `steps` alone, and nothing else that the plan states (cost, peak,
+/// Checks only `steps`, and no other statement of the plan (cost, peak,
 /// offsets, status). Steps that people edited are checked by this first.
 std::string verifySteps(const Graph &graph, const Plan &plan);
 

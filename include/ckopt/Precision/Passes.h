@@ -1,4 +1,4 @@
-//===- Passes.h - types of storage and products -----------------*- C++ -*-===//
+//===- Passes.h - passes on types of storage and matmuls --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: a step is compiled and trained by one process or by several, and
-// whoever works on it must know which of them it is. Method: processes that met
-// are a `Ranks`, which options of a compilation carry, and from there on
-// compilations and sessions: a step compiled alone in a process that has met
-// others is that process's own. Guarantee: all ranks walk through the same
-// calls of these functions; a rank that does not is an error on all of them.
+// code that works on it must know by which. Method: the processes that
+// connected are a `Ranks`, which options of a compilation carry, and then
+// compilations and sessions. So a process that has connected to others can
+// still compile a step by itself. Guarantee: all ranks make the same calls of
+// these functions; a rank that does not is an error on all of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_RANKS_RANKS_H
@@ -31,13 +31,13 @@ inline llvm::Error rankError(const MessageText &text) {
   return makeError(ExitRank, text);
 }
 
-/// Makes the error that another rank's keeps this one from its work.
+/// Makes the error of a rank that stops because of another rank's error.
 inline llvm::Error failedRank(size_t rank) {
   return rankError("rank " + llvm::Twine(rank) +
                    " failed; its own message says why");
 }
 
-/// What the ranks of a program do together.
+/// The calls that the ranks of a program make together.
 enum class Call : int64_t {
   Compile,
   Step,
@@ -49,24 +49,23 @@ enum class Call : int64_t {
   Save,
   Checkpoint,
   Profile,
-  Batch, ///< of fit: has one more
-  End,   ///< of fit: has none in this epoch
+  Batch, ///< fit: this rank has another batch
+  End,   ///< fit: this rank has no more batches in this epoch
 };
-/// What ranks tell each other before a call.
+/// What ranks compare before a call.
 struct Meeting {
   Call call = Call::Step;
-  uint64_t same = 0;        ///< must be equal on all
-  const char *differs = ""; ///< else: "rank 1 ..."
-  int64_t step = 0;         ///< which of the compiled ones, from 1; 0: none
+  uint64_t same = 0;        ///< must be equal on all ranks
+  const char *differs = ""; ///< the error otherwise: "rank 1 ..."
+  int64_t step = 0;         ///< number of the compiled step, from 1; 0: none
 };
 /// The processes that compile and train one step, as one of them sees them:
-/// small, and copied to whoever needs it. The world behind it is the process's
-/// only one.
+/// small, and copied freely. They share the process's only World.
 class Ranks {
 public:
-  /// This process alone, whichever others it has met.
+  /// This process by itself, even if it has connected to others.
   Ranks() = default;
-  /// Those that this process has met; itself alone where there are none.
+  /// The processes that this one has connected to; itself if there are none.
   static Ranks met();
 
   bool areSeveral() const { return shared != nullptr; }
@@ -74,31 +73,31 @@ public:
   bool isMain() const { return number() == 0; }
   int64_t size() const;
   int64_t number() const;
-  /// Where there are several; only what the functions below do not do needs it.
+  /// Null for a single process; only for tasks that the functions below do not
+  /// cover.
   runtime::World &world() const;
   /// Returns "rank 1 on HOST".
   std::string name() const;
 
-  /// Makes a failure of a rank end the others: it need not tell them.
+  /// Makes a failure of this rank end the others, without telling them before.
   void endAllOnFailure();
   bool failureEndsAll() const;
-  /// Tells ranks with a timeout that this one works, from now until the first
-  /// step, which ends it.
+  /// Tells ranks with a timeout that this one is working, from now until the
+  /// first step, which ends it.
   void beginPreparing();
   void endPreparing() const;
 
-  /// Begins a call that all ranks make together: an error on all where one
-  /// makes another call, or of another step, comes with another number, or has
-  /// failed by itself already (`own`), which returns its own error. Without
-  /// other ranks that is all. Messages of all calls are alike, so that ranks
-  /// can go on.
+  /// Begins a call that all ranks make together. It is an error on all ranks if
+  /// one makes another call, or a call of another step, has another number, or
+  /// has failed before (`own`; that rank returns its own error). Without other
+  /// ranks it does nothing else. The messages of all calls have one form, so
+  /// that ranks can go on after an error.
   llvm::Error meet(const Meeting &meeting, llvm::Error own) const;
-  /// Returns an error where another rank has one: all ranks come here, with
-  /// their own. Where a failure ends all ranks, the others wait for that
-  /// instead.
+  /// Returns an error if another rank has one: all ranks call it with their
+  /// own. If a failure ends all ranks, the others wait for that instead.
   llvm::Error agreeOnError(llvm::Error own) const;
 
-  /// Returns a value of each rank.
+  /// Returns each rank's value.
   template <typename T>
   llvm::Expected<std::vector<T>> gather(const T &own) const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -120,50 +119,51 @@ public:
   /// Gives a path of rank 0 to the others, as an absolute one; "" stays "".
   llvm::Error shareMainPath(std::string &path) const;
 
-  /// Begins to count what ranks send each other.
+  /// Starts to count the messages between ranks.
   void forgetCollectives() const;
   /// Returns how long this rank has been in collectives since then, in seconds.
   double collectiveSeconds() const;
   /// Puts the rank, its machine and the step before an error's message, where
   /// there are several ranks.
   llvm::Error withRank(llvm::Error error, int64_t step) const;
-  /// Parts from the other ranks, and waits until they part, too.
+  /// Disconnects from the other ranks after waiting until they disconnect, too.
   void leave() const;
 
 private:
   struct Shared;
   llvm::Error gatherBytes(const void *own, int64_t bytes, void *all) const;
 
-  std::shared_ptr<Shared> shared; ///< null: alone
+  std::shared_ptr<Shared> shared; ///< null: a single process
 };
 
-/// Refuses numbers of processes that do not fit `wanted` ranks; `line` makes
-/// the command line that starts so many.
+/// Refuses numbers of processes other than `wanted`; `line` makes the command
+/// line that starts that many.
 llvm::Error checkLaunch(int64_t wanted,
                         llvm::function_ref<MessageText(int64_t)> line);
-/// Opens the world of so many ranks, unless it is open already.
+/// Opens the world of this number of ranks, unless it is open already.
 llvm::Expected<Ranks> openWorld(int64_t ranks, double timeout);
-/// Opens the world of so many ranks on devices, which RANK and WORLD_SIZE
-/// number and a file lets meet; refuses other numbers of them.
+/// Opens the world of this number of ranks on devices. RANK and WORLD_SIZE
+/// number them, and they connect through a file; refuses other values of
+/// WORLD_SIZE.
 llvm::Expected<Ranks> meetByFile(int64_t ranks, llvm::StringRef file,
                                  double timeout);
-/// Meets the other ranks by one of these ways: by the file if it has a name,
-/// else those that mpirun started. Returns this process alone where there are
-/// none.
+/// Connects the ranks: through the file if it has a name, else through mpirun.
+/// Returns this process by itself if there are no others.
 llvm::Expected<Ranks> meetOthers(int64_t ranks, llvm::StringRef file,
                                  double timeout,
                                  llvm::function_ref<MessageText(int64_t)> line);
-/// Says so where mpirun left a rank fewer cores than it has threads.
+/// Warns if mpirun left a rank fewer cores than it has threads.
 std::optional<Message> describeBinding(int64_t threads);
-/// Returns the processes that mpirun started; 0: this one was started alone.
+/// Returns the number of processes that mpirun started; 0: this one was started
+/// without it.
 int64_t launchedRanks();
-/// Returns this process's number and how many there are, as mpirun or RANK and
-/// WORLD_SIZE tell it; alone: 0 and 1.
+/// Returns this process's number and the number of processes, from mpirun or
+/// RANK and WORLD_SIZE; 0 and 1 for a single one.
 std::pair<int64_t, int64_t> launchedPlace();
-/// Returns the same, or, once this process has met others, its number and how
-/// many they are.
+/// Returns the same, but once this process has connected to others, its number
+/// and count among them.
 std::pair<int64_t, int64_t> placeOfProcess();
-/// Returns how many of them share this machine; at least 1.
+/// Returns how many of these processes share this machine; at least 1.
 int64_t ranksOfMachine(int64_t ranks);
 
 } // namespace ckopt

@@ -1,4 +1,4 @@
-//===- Shards.h - a rank's part of a tensor ---------------------*- C++ -*-===//
+//===- Shards.h - a rank's shard of a tensor --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

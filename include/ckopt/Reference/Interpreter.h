@@ -33,8 +33,8 @@ struct Options {
   std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observer;
 };
 
-/// Takes the number of an element of the result, in row-major order, and which
-/// element of which operand it is.
+/// Is called with the number of an element of the result, in row-major order,
+/// and the operand and element that it comes from.
 using ElementMove =
     llvm::function_ref<void(int64_t to, unsigned operand, int64_t from)>;
 
@@ -58,10 +58,10 @@ llvm::LogicalResult evaluate(mlir::FunctionOpInterface function,
                              llvm::SmallVectorImpl<Tensor> &results,
                              const Options &options = {});
 
-/// Runs a function on several ranks in lockstep, as processes would that run it
-/// at the same time: `args[r]` are those of rank r, and ops of several ranks
-/// (all_reduce) see the operands of all. Refuses ops that were made for another
-/// number of ranks than `args.size()`.
+/// Runs a function on several ranks in lockstep, like processes at the same
+/// time: `args[r]` are those of rank r, and ops of several ranks (all_reduce)
+/// see the operands of all. Refuses ops that were made for another number of
+/// ranks than `args.size()`.
 llvm::LogicalResult
 evaluateWorld(mlir::FunctionOpInterface function,
               llvm::ArrayRef<llvm::SmallVector<Tensor>> args,

@@ -28,18 +28,18 @@ public:
   Tensor(mlir::RankedTensorType type, std::vector<double> values);
   Tensor(mlir::RankedTensorType type, std::vector<int64_t> values);
 
-  /// Draws uniform numbers in [low, high): floats as they come (rounded to the
-  /// type), integers rounded down, i1 by comparison with the middle. The same
-  /// for the same seed on every machine.
+  /// Draws uniform numbers in [low, high): floats are rounded to the type,
+  /// integers are rounded down, i1 compares with the middle. The same for the
+  /// same seed on every machine.
   static Tensor random(mlir::RankedTensorType type, uint64_t seed,
                        double low = -1, double high = 1);
   /// Makes a tensor whose elements are all `value`.
   static Tensor splat(mlir::RankedTensorType type, double value);
-  /// Reads a dense, splat or resource attribute; returns a null tensor where
-  /// the attribute cannot be read.
+  /// Reads a dense, splat or resource attribute; returns a null tensor for an
+  /// attribute that cannot be read.
   static Tensor fromAttr(mlir::ElementsAttr attr);
-  /// Rounds every element to its type; a splat where all elements are equal
-  /// to the bit.
+  /// Rounds every element to its type; returns a splat if all elements have
+  /// equal bits.
   mlir::DenseElementsAttr toAttr() const;
   /// Converts the elements of `host` to a tensor of `type`; equal counts
   /// (asserted), any element types.
@@ -57,8 +57,8 @@ public:
     return int64_t(floating ? reals.size() : ints.size());
   }
   bool isFloat() const { return floating; }
-  /// Tells whether elements are unsigned; of these only ui64 does not fit into
-  /// int64_t and wraps.
+  /// Tells whether elements are unsigned; only ui64 does not fit into int64_t,
+  /// and wraps.
   bool isUnsigned() const;
 
   /// Element `i` of the row-major order. `real` and `integer` are lvalues of
@@ -95,7 +95,7 @@ private:
   std::vector<int64_t> ints;
 };
 
-/// Elements between neighbours of each dimension of a row-major tensor.
+/// Elements between neighbors of each dimension of a row-major tensor.
 llvm::SmallVector<int64_t> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
 
 /// Calls `fn` with every index vector of `shape` in row-major order, and its
@@ -115,19 +115,19 @@ template <typename Fn> void forEachIndex(llvm::ArrayRef<int64_t> shape, Fn fn) {
   }
 }
 
-/// How far two tensors of one shape lie apart (element types may differ).
+/// The differences between two tensors of one shape (element types may differ).
 struct Comparison {
-  double maxAbs = 0;      ///< largest |a - b|; infinite where one is NaN
+  double maxAbs = 0;      ///< largest |a - b|; infinite if one is NaN
   double maxRel = 0;      ///< largest |a - b| / max(|a|, |b|), 0 for 0 and 0
   double normRel = 0;     ///< |a - b| / max(|a|, |b|) of the whole, Euclidean
-  int64_t where = -1;     ///< element of maxAbs, -1 where all are equal
-  bool sameShape = true;  ///< if not, the rest means nothing
+  int64_t where = -1;     ///< element of maxAbs, -1 if all are equal
+  bool sameShape = true;  ///< if not, the other members mean nothing
   bool sameValues = true; ///< equal elements (NaN equals NaN, -0 equals +0)
   std::string str() const;
 };
 Comparison compare(const Tensor &a, const Tensor &b);
 /// Same shape, and each element within `absolute` or within `relative` times
-/// the larger magnitude (NaN only beside NaN).
+/// the larger magnitude (NaN only equals NaN).
 bool allClose(const Tensor &a, const Tensor &b, double absolute,
               double relative);
 

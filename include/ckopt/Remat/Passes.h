@@ -1,4 +1,4 @@
-//===- Passes.h - passes of Remat ----------------------*- C++ -*-===//
+//===- Passes.h - passes of Remat -------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,17 +19,18 @@ namespace ckopt {
 
 /// Creates the pass with these options; it reads and writes no files. `result`,
 /// if it is given, gets the plans of all functions and must live as long as the
-/// pass runs. A printed pipeline lacks hooks, and stored plans that did not
-/// come from a file.
+/// pass runs. A printed pipeline does not contain hooks, nor stored plans that
+/// did not come from a file.
 std::unique_ptr<mlir::Pass> createRematPass(RematOptions options,
                                             RematResult *result = nullptr);
 
 /// Creates the pass with costs that were read already.
 std::unique_ptr<mlir::Pass> createOverlapPass(const CostOptions &costs);
 
-/// Parses the pass's textual options, and reads the files that they name; how
-/// to search stands in `search`. Usage errors say what is wrong. Options that
-/// only the pass knows (which functions, report, plan-out) are not in it.
+/// Parses the pass's textual options, and reads the files that they name;
+/// `search` gets the options of the search. Usage errors name the mistake.
+/// Options that only the pass knows (which functions, report, plan-out) are not
+/// accepted.
 llvm::Expected<RematOptions>
 parseRematOptions(const RematPassOptions &options,
                   const planner::Options &search = {});

@@ -4,8 +4,8 @@
 //
 // A policy says which values to keep and which ops to recompute, by rules on
 // names and kinds, by checkpointed regions, or by JAX's policies.
-// docs/checkpointing.md is the manual. Every plan obeys the policy; the budget
-// holds beside it. A function that a policy makes larger stays as it is.
+// docs/checkpointing.md is the manual. Every plan obeys the policy, and the
+// budget as well. A function that a policy would make larger stays as it is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_REMAT_POLICY_H
@@ -34,7 +34,7 @@ struct PolicyOutcome {
   /// By node: the rule that keeps its results, and the rule that recomputes
   /// them, as text for people; empty if there is none.
   std::vector<std::string> whyKept, whyAgain;
-  /// Nodes that the policy computes again, and those that it cannot.
+  /// Nodes that the policy recomputes, and those that it cannot.
   int64_t recomputed = 0, unable = 0;
   /// Whether there was a policy.
   bool given = false;
@@ -42,8 +42,8 @@ struct PolicyOutcome {
   bool compared = false, autoFits = false;
   double autoCost = 0;
   int64_t autoArena = 0;
-  /// Where no budget was given: the cost of a plan without the policy in as
-  /// many bytes as the policy's plan takes; 0 if none was sought or found.
+  /// Without a budget: the cost of a plan without the policy in the bytes that
+  /// the policy's plan takes; 0 if none was searched or found.
   double sameBytesCost = 0;
 };
 
@@ -62,8 +62,8 @@ mlir::LogicalResult
 checkPolicyMatches(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
                    const RematPolicy &policy);
 
-/// Writes the outcome as members of the current JSON object; `arena` is 0 where
-/// there is no plan.
+/// Writes the effect as members of the current JSON object; `arena` is 0
+/// without a plan.
 void writePolicyFigures(llvm::json::OStream &json, const PolicyOutcome &outcome,
                         double cost, int64_t arena);
 

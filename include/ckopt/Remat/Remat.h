@@ -22,7 +22,7 @@ namespace ckopt {
 
 struct RematPlan;
 
-/// The same, with what a client says of its ops.
+/// The same, with a client's description of its ops.
 struct RematOptions : RematSettings {
   RematOptions() = default;
   RematOptions(const RematSettings &settings) : RematSettings(settings) {}
@@ -49,12 +49,12 @@ struct RematPlan {
   double baseCost = 0;
   /// A proven bound: no plan in any order needs fewer bytes.
   int64_t memoryBound = 0;
-  /// With collectives: seconds that no plan's other kernels fall below, within
-  /// the budget; else 0.
+  /// With collectives: a lower bound, for the budget, on the seconds of the
+  /// nodes that are no messages; else 0.
   double kernelBound = 0;
-  /// With collectives: tells what plans take while one is looked for.
+  /// With collectives: computes the times of plans during the search.
   std::shared_ptr<planner::MessageClock> clock;
-  /// With collectives: what the plan takes. Its cost counts them in full.
+  /// With collectives: the times of the plan. Its cost counts them in full.
   std::optional<planner::StepTime> time;
   bool hidesMessages = false; ///< as RematOptions::overlap
   /// Arena and load of the plan.
@@ -62,9 +62,9 @@ struct RematPlan {
   /// Bytes of arguments and buffers when the function is lowered as
   /// docs/remat-pass.md says; part of the arena. 0: not known.
   int64_t lowered = 0;
-  /// The function stays as it is: it needs no more than any plan found.
+  /// The function stays as it is, since no plan that was found needs less.
   bool unchanged = false;
-  /// The lowering was not followed: bytes and bounds hold by the plan's count.
+  /// The lowering was not simulated: bytes and bounds hold by the plan's count.
   bool ownCountAlone = false;
   /// The effect of the policy.
   PolicyOutcome policy;
@@ -85,20 +85,20 @@ struct RematPlan {
 };
 
 /// Plans a function; the IR stays as it is. Failure: the function cannot be
-/// planned at all, needs bytes that are not counted beside a budget, or the
-/// planner has a defect (errors were emitted). A budget
-/// that is too small is no failure: `result.hasPlan()` is false then.
+/// planned at all, needs uncounted bytes although there is a budget, or the
+/// planner has a defect (errors were emitted). A budget that is too small is no
+/// failure: `result.hasPlan()` is false then.
 mlir::FailureOr<RematPlan> planRemat(mlir::FunctionOpInterface function,
                                      const RematOptions &options,
                                      CostModel &costs);
 
-/// A function as the planner searches it, before anything is moved or
-/// recomputed; arguments count with their aligned sizes.
+/// The planner's view of a function, before reordering and recomputation;
+/// arguments count with their aligned sizes.
 struct RematGraph {
   planner::Graph graph;
   /// With a policy: the larger graph whose every plan obeys it.
   std::optional<planner::PolicyGraph> constrained;
-  /// With collectives: what plans of `graph` take; else null.
+  /// With collectives: computes the times of plans of `graph`; else null.
   std::shared_ptr<planner::MessageClock> clock;
 
   const planner::Graph &searched() const {
@@ -106,14 +106,14 @@ struct RematGraph {
   }
 };
 
-/// Builds the function's planning graph. Failure: as planRemat(), or a policy
-/// with mistakes (errors were emitted).
+/// Builds the function's planning graph. Fails as planRemat() does, or if a
+/// policy has mistakes (errors were emitted).
 mlir::FailureOr<RematGraph> buildRematGraph(mlir::FunctionOpInterface function,
                                             const RematOptions &options,
                                             CostModel &costs);
 
-/// Emits the error for a budget that no plan was found for, with the exit code
-/// that fits (infeasible, or no plan found in time).
+/// Emits the error for a budget without a plan, with the exit code that fits
+/// (infeasible, or no plan found in time).
 void emitNoPlan(mlir::FunctionOpInterface function, const RematPlan &plan);
 
 /// Returns that error's text for tools: one paragraph, no trailing line end.
@@ -138,7 +138,7 @@ void registerBarrierBufferization(mlir::DialectRegistry &registry);
 /// the whole arena, then, as `plan`, those of the planner (ckopt-report/1).
 void writePlanFigures(llvm::json::OStream &json, const RematPlan &plan);
 
-/// Returns the bytes of arguments that other functions of the same arena take
+/// Returns the bytes of arguments that other functions of the same arena have
 /// and `function`, which is one of them, does not.
 mlir::FailureOr<int64_t>
 getReservedBytes(mlir::FunctionOpInterface function,
@@ -169,13 +169,13 @@ struct RematResult {
   const RematPlan *mainPlan() const;
 };
 
-/// Plans and applies all functions under one budget: a ratio is one of the
-/// largest arena without recomputation, `min` the least that all fit; all
-/// functions' arguments count for each, but those of private functions that
-/// others call, which are their callers' operands. Callees are planned before
-/// their callers: a call takes what the plan of its callee does. Failure:
-/// errors were emitted (with an exit code, where nothing fits), nothing was
-/// applied, and `result` holds what is known.
+/// Plans and applies all functions under one budget. A ratio is relative to the
+/// largest arena without recomputation; `min` is the smallest budget that all
+/// fit. Arguments of all functions count for each, except those of private
+/// functions that others call, which are their callers' operands. Callees are
+/// planned before their callers, so that a call needs the bytes of its callee's
+/// plan. Failure: errors were emitted (with an exit code if nothing fits),
+/// nothing was applied, and `result` holds the known figures.
 mlir::LogicalResult
 runRemat(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
          const RematOptions &options, RematResult &result);
@@ -184,7 +184,7 @@ runRemat(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
 /// planned, by name (ckopt-remat-report/1; `-`: standard output).
 llvm::Error writeRematReport(llvm::StringRef path,
                              llvm::ArrayRef<RematPlan> plans);
-/// Returns what writeRematReport() writes.
+/// Returns the text that writeRematReport() writes.
 std::string rematReport(llvm::ArrayRef<RematPlan> plans);
 
 } // namespace ckopt

@@ -1,4 +1,4 @@
-//===- RematOptions.h - what a plan is asked for ----------------*- C++ -*-===//
+//===- RematOptions.h - options of recomputation ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -67,23 +67,23 @@ struct RematSettings {
   /// sets. Limits hold for one search.
   planner::Options search;
   CostOptions costs;
-  /// Plan for a budget although not everything can be counted.
+  /// Plan for a budget although not all bytes can be counted.
   bool allowUncounted = false;
   /// Bodies of functions that are called may be read; see PlanningContext.
   bool mayReadCallees = true;
-  /// Collectives take what no kernel hides once the pass `overlap` has moved
-  /// them; else they block their rank.
+  /// Collectives cost the time that no kernel hides after the pass `overlap`;
+  /// else they block their rank.
   bool overlap = false;
-  /// Bytes of the arena that other functions' arguments take.
+  /// Bytes of the arena for other functions' arguments.
   int64_t reservedBytes = 0;
   /// The user's policy, which attributes of ops add to.
   RematPolicy policy;
-  /// Plan as if neither `policy` nor attributes asked for anything.
+  /// Plan without `policy` and without the policy of attributes.
   bool ignorePolicy = false;
-  /// How thoroughly to find out what the policy costs.
+  /// How thoroughly to measure the cost of the policy.
   Comparison compare = Comparison::Quick;
   /// A plan for the function that it names, from which the search starts; the
-  /// answer is never worse.
+  /// result is never worse.
   std::optional<StoredPlan> hint;
   /// A plan for the function that it names, to be used instead of searching.
   std::optional<StoredPlan> plan;

@@ -25,10 +25,10 @@ struct RematPlan;
 struct StoredPlan {
   std::string source; ///< where it came from, for messages: a path
   planner::Plan plan;
-  std::string function; ///< that it is for: its path, "inner::step"
-  std::string hash;     ///< of the problem it was made for; empty: not known
-  int64_t nodes = -1;   ///< of that problem; -1: not known
-  int64_t budget = 0;   ///< bytes that it states; 0: none
+  std::string function; ///< the function's path, "inner::step"
+  std::string hash;     ///< hash of the problem it was made for; empty: unknown
+  int64_t nodes = -1;   ///< number of nodes of that problem; -1: unknown
+  int64_t budget = 0;   ///< the budget that it states, in bytes; 0: none
 
   /// Parses a file; errors begin with "plan file 'SOURCE': ".
   static llvm::Expected<StoredPlan> parse(llvm::StringRef text,
@@ -36,8 +36,8 @@ struct StoredPlan {
   static llvm::Expected<StoredPlan> read(const std::string &path);
 };
 
-/// Returns the text of the plan's file; where no plan fits, the file has the
-/// figures that are known and no steps.
+/// Returns the text of the plan's file; if no plan fits, the file has the known
+/// figures and no steps.
 std::string printStoredPlan(const RematPlan &plan);
 
 } // namespace ckopt

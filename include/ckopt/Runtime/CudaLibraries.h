@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The compiler decides which calls may go to the libraries. A call that they
+// The compiler decides which calls may use the libraries. A call that they
 // cannot run on any device, or not in the workspace that the plan reserves,
-// becomes a kernel of ckopt's own. What a device's library refuses shows when a
+// becomes a kernel of ckopt's own. Refusals of a device's library show when a
 // step is loaded.
 //
 //===----------------------------------------------------------------------===//
@@ -21,8 +21,7 @@ namespace ckopt::runtime {
 CKRT_EXPORT MessageText cudaLibraryRefuses(const PrimitiveDesc &desc,
                                            int64_t workspace);
 
-/// Returns the bytes of the operands and the result of a product or
-/// convolution.
+/// Returns the bytes of the operands and the result of a matmul or convolution.
 CKRT_EXPORT int64_t cudaLibraryTensorBytes(const PrimitiveDesc &desc);
 
 } // namespace ckopt::runtime

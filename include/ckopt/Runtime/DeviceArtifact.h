@@ -27,9 +27,9 @@ inline constexpr const char *kSummary = "step.json";
 inline constexpr const char *kReadme = "README.txt";
 } // namespace artifact
 
-/// A source of data that is read in pieces, so that large weights need not lie
-/// in memory together. read() fills `to` with bytes [offset, offset + size) of
-/// the data.
+/// A source of data that is read in blocks, so that large weights need not all
+/// be in memory. read() fills `to` with bytes [offset, offset + size) of the
+/// data.
 struct DataSource {
   virtual ~DataSource() = default;
   virtual int64_t bytes() const = 0;
@@ -37,10 +37,10 @@ struct DataSource {
                     std::string &error) = 0;
 };
 
-/// Writes the artifact as folder \p folder, which then holds nothing else; it
-/// appears whole or not at all. An older artifact of that name is replaced; any
-/// other folder that is not empty is left alone, which is an error. \p data may
-/// be null. False with the reason in \p error.
+/// Writes the artifact as folder \p folder, which then contains nothing else;
+/// it appears whole or not at all. An older artifact of that name is replaced;
+/// any other folder that is not empty is an error, and stays. \p data may be
+/// null. Returns false with the reason in \p error.
 CKRT_EXPORT bool writeDeviceArtifact(const std::string &folder,
                                      const Manifest &manifest,
                                      std::string_view code, DataSource *data,

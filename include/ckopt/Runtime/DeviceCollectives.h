@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: NCCL adds in an order of its own, and a step's bits must not depend
-// on it; nor may buffers lie outside of the plan. Method: NCCL only moves
-// bytes. The tensors of a sum, one behind the other, are cut into pieces; of
-// each piece every rank receives all ranks' numbers for its share into slots of
-// the planned workspace, in the order of the ranks (phase Exchange), a kernel
-// of the artifact adds the slots in that order into the first one, and the sums
-// go where they belong (phase Spread). The compiler plans workspace and kernels
-// by these functions, the runtime moves bytes by them, so both agree.
-// Guarantee: all addresses but those of a rank's own share are the same on all
-// ranks, so ranks share one artifact; additions are those of the CPU.
+// Problem: a step's bits must not depend on NCCL's order of additions, and its
+// buffers must not lie outside of the plan. Method: NCCL only moves bytes. The
+// tensors of a sum, one behind the other, are cut into blocks; of each block
+// every rank receives all ranks' numbers for its share into slots of the
+// planned workspace, in the order of the ranks (phase Exchange), a kernel of
+// the artifact adds the slots in that order into the first one, and the sums
+// are sent to all ranks (phase Spread). The compiler plans workspace and
+// kernels by these functions, the runtime moves bytes by them, so both agree.
+// Guarantee: all addresses except those of a rank's own share are the same on
+// all ranks, so ranks share one artifact; additions have the CPU's order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_RUNTIME_DEVICECOLLECTIVES_H
@@ -26,25 +26,25 @@
 
 namespace ckopt::runtime {
 
-/// What one launch of an op of several ranks does; the first of its scalars.
+/// The work of one launch of an op of several ranks; the first of its scalars.
 enum class RankPhase : int64_t {
-  Whole = 0, ///< all of an op that adds nothing, or of a single rank
-  Exchange,  ///< of a piece: every rank's numbers into slots
-  Spread,    ///< of a piece: sums from the first slot to their places
+  Whole = 0, ///< everything, for an op that adds nothing or a single rank
+  Exchange,  ///< for a block: every rank's numbers into slots
+  Spread,    ///< for a block: sums from the first slot to their places
 };
 
-/// A launch's scalars: phase, and for a piece its first element and its number
-/// of elements.
+/// A launch's scalars: the phase, and for a block its first element and its
+/// number of elements.
 inline constexpr size_t kRankScalars = 3;
 
-/// Elements [from, from + count) of tensors, one behind the other (of shares
-/// for ReduceScatter), of which a rank adds `width`.
+/// Elements [from, from + count) of tensors, one behind the other (of shards
+/// for ReduceScatter), of which each rank adds `width`.
 struct SumPiece {
   int64_t from = 0, count = 0, width = 0;
 };
 
 /// Bytes of one rank's numbers that are exchanged at a time: large enough for
-/// links of hundreds of GB/s, small beside a bucket of 25 MiB.
+/// links of hundreds of GB/s, small compared with a bucket of 25 MiB.
 inline constexpr int64_t kDevicePieceBytes = int64_t(8) << 20;
 
 inline bool isDeviceSum(const PrimitiveDesc &desc) {
@@ -53,7 +53,7 @@ inline bool isDeviceSum(const PrimitiveDesc &desc) {
          desc.allReduce.ranks > 1;
 }
 
-/// Returns the pieces of a sum, in order; all but the last have one width.
+/// Returns the blocks of a sum, in order; all but the last have one width.
 inline std::vector<SumPiece> sumPieces(const PrimitiveDesc &desc) {
   const AllReduceDesc &a = desc.allReduce;
   bool rows = desc.kind == PrimitiveKind::ReduceScatter;
@@ -70,8 +70,8 @@ inline std::vector<SumPiece> sumPieces(const PrimitiveDesc &desc) {
   return pieces;
 }
 
-/// Returns the elements between the first of two ranks' slots, a multiple of 64
-/// bytes; what a piece does not fill is zero.
+/// Returns the elements from one rank's slot to the next, a multiple of 64
+/// bytes; the part that a block does not fill is zero.
 inline int64_t slotElements(const PrimitiveDesc &desc) {
   int64_t width = 0, unit = 64 / dtypeSize(desc.dtype);
   for (const SumPiece &piece : sumPieces(desc))
@@ -87,7 +87,7 @@ inline int64_t deviceWorkspace(const PrimitiveDesc &desc) {
 }
 
 /// Returns the elements of argument `number`: operands, then results, then the
-/// workspace of a collective that only begins.
+/// workspace of a collective that is only started.
 inline int64_t argumentElements(const PrimitiveDesc &desc, size_t number) {
   const AllReduceDesc &a = desc.allReduce;
   if (desc.kind == PrimitiveKind::Rank)

@@ -1,4 +1,4 @@
-//===- Export.h - the mark of libckopt_runtime's interface ------*- C++ -*-===//
+//===- Export.h - marks libckopt_runtime's exported symbols -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

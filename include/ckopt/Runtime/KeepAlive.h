@@ -1,12 +1,11 @@
-//===- KeepAlive.h - work that other ranks wait for -------------*- C++ -*-===//
+//===- KeepAlive.h - tells other ranks that this one works ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A rank that plans, compiles, evaluates or writes a file may take longer than
-// others are told to wait for it (World::setTimeout). While one of these lives,
-// a thread tells them that the process runs, unless it waits for others itself:
-// their time begins anew. A process that is stopped tells nothing, and is
-// found.
+// the others' timeout (World::setTimeout). While a KeepAlive lives, a thread
+// tells them that the process runs, unless it waits for others itself; this
+// restarts their timeout. A stopped process sends nothing, so it is found.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_RUNTIME_KEEPALIVE_H
@@ -16,8 +15,8 @@
 
 namespace ckopt::runtime {
 
-/// Does nothing without a world, or where its ranks wait for ever. Must end
-/// before the world closes.
+/// Does nothing without a world, or if its ranks wait for ever. Must end before
+/// the world closes.
 class CKRT_EXPORT KeepAlive {
 public:
   KeepAlive();

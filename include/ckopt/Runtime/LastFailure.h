@@ -11,8 +11,8 @@
 
 namespace ckopt::runtime {
 
-/// ckrt_last_error() with the settings that it names, for programs in which
-/// these are no flags.
+/// ckrt_last_error() with the settings that it names, for programs whose
+/// settings are not flags.
 CKRT_EXPORT const MessageText &lastFailure();
 
 } // namespace ckopt::runtime

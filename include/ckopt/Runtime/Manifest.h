@@ -4,10 +4,10 @@
 //
 // A compiled step is machine code plus this manifest: where each named tensor
 // lies in the arena, which library primitives the code calls, how many threads
-// and which CPU features it was compiled for. For a device the code is kernels
-// alone, and the manifest is the step: each call lists its launches with their
-// places in the arena. The compiler fills the structs and serializes them; the
-// runtime parses the blob and trusts nothing in it.
+// and which CPU features it was compiled for. For a device the code has only
+// kernels, and the manifest describes the step: each call lists its launches
+// with their places in the arena. The compiler fills the structs and serializes
+// them; the runtime parses the blob and trusts nothing in it.
 //
 // The blob is a flat sequence of little-endian fields behind a magic, a version
 // and a checksum; no pointers, no padding. parse() checks every length, every
@@ -66,13 +66,13 @@ CKRT_EXPORT std::string_view roleName(TensorRole role);
 /// Inverse of roleName; false if the name is unknown.
 CKRT_EXPORT bool parseRole(std::string_view name, TensorRole &role);
 
-/// The values that a target may hold beside labels. Only hosts that read
-/// samples check them: a step takes other numbers as they are.
+/// Valid values of targets other than labels. Only hosts that read samples
+/// check them: a step takes other numbers as they are.
 enum class TargetValues : uint32_t {
   Any = 0,
-  Signs,                ///< -1 and 1
-  Probabilities,        ///< from 0 to 1; others have no meaning
-  UsuallyProbabilities, ///< others are told as doubtful
+  Signs,                ///< -1 or 1
+  Probabilities,        ///< from 0 to 1; other values are errors
+  UsuallyProbabilities, ///< from 0 to 1; other values give a warning
 };
 inline constexpr uint32_t kNumTargetValues = 4;
 
@@ -84,15 +84,16 @@ struct TensorInfo {
   std::vector<int64_t> shape;   ///< logical shape; empty for a scalar
   std::vector<int64_t> strides; ///< in elements, one a logical dimension
   int64_t offset = 0;           ///< bytes from the arena's start
-  int64_t bytes = 0;            ///< bytes that its elements span
+  int64_t bytes = 0;            ///< bytes from its first to its last element
   std::string init; ///< "", "zeros", "ones", "kaiming", "xavier", "normal"
   int64_t fanIn = 0;
   int64_t fanOut = 0;
-  /// Where its first bytes (dataBytes() of them, in the tensor's own order) lie
-  /// in the artifact's data (symbol ckopt_data), -1: the user writes them.
+  /// Offset of its initial bytes (dataBytes() of them, in the tensor's own
+  /// order) in the artifact's data (symbol ckopt_data); -1: the user writes
+  /// them.
   int64_t dataOffset = -1;
-  /// Several: the tensor is one rank's part of one of wholeShape, which that
-  /// many ranks share.
+  /// If several: the tensor is one rank's shard of a tensor of wholeShape,
+  /// which this number of ranks share.
   int64_t shards = 1;
   std::vector<int64_t> wholeShape;
   TensorLimits limits;
@@ -101,8 +102,8 @@ struct TensorInfo {
   const std::vector<int64_t> &fullShape() const {
     return shards > 1 ? wholeShape : shape;
   }
-  /// How much of the artifact's data is its first values, and where those of a
-  /// rank begin: shards lie one behind another.
+  /// The bytes of its initial values in the artifact's data, and where those of
+  /// a rank begin: shards lie one behind another.
   int64_t dataBytes() const { return bytes * shards; }
   int64_t dataOffsetOf(int64_t rank) const {
     return dataOffset + sharing().shardOf(rank) * bytes;
@@ -140,18 +141,20 @@ struct DeviceInfo {
   int32_t sm = 0;        ///< least compute capability: 80, 90
   int32_t ptxIsa = 0;    ///< version of the PTX: 70 for 7.0, 78 for 7.8
   int32_t minDriver = 0; ///< least cuDriverGetVersion: 11000, 11080
-  /// Of products and convolutions of f32: what decides bits beside the code.
+  /// Precision of f32 matmuls and convolutions: it decides bits as the code
+  /// does.
   ProductPrecision precision = ProductPrecision::F32;
-  int32_t multiprocessors = 0; ///< that sums are divided for; likewise
-  /// Of the files beside the manifest; writeDeviceArtifact fills these in.
+  int32_t multiprocessors =
+      0; ///< sums are divided among this number, which decides bits, too
+  /// Of the files next to the manifest; writeDeviceArtifact fills these in.
   int64_t codeBytes = 0, dataBytes = 0;
   uint64_t codeHash = 0, dataHash = 0;
 };
 
-/// Returns the bytes of shared memory that a block of code for a compute
-/// capability may have: 8.6 and 8.9 have the least of those from 8.0 on; of
-/// those from 9.0 on some have less than this (12.0), where such code does not
-/// load.
+/// Returns the bytes of shared memory that a block may use, for code of a
+/// compute capability. Of capabilities from 8.0 on, 8.6 and 8.9 have the least;
+/// from 9.0 on some have less than this (12.0), and such code does not load
+/// there.
 constexpr int64_t mostSharedBytes(int32_t sm) {
   return int64_t(sm >= 90 ? 227 : 99) << 10;
 }
@@ -163,8 +166,8 @@ struct KernelInfo {
   std::string symbol; ///< [A-Za-z_][A-Za-z0-9_]*
   int64_t grid = 1;   ///< 1 .. 2^31 - 1
   int64_t block = 1;  ///< 1 .. 1024
-  /// Shared memory, at most mostSharedBytes(); of more than 48 KiB, which code
-  /// cannot declare, launches ask for all.
+  /// Shared memory, at most mostSharedBytes(). Code cannot declare more than 48
+  /// KiB; then launches request it.
   int64_t sharedBytes = 0;
   int32_t pointers = 0;
   int32_t scalars = 0;
@@ -182,18 +185,18 @@ struct LaunchPointer {
 struct LaunchInfo {
   int32_t kernel = -1;    ///< index into Manifest::kernels, or -1
   int32_t primitive = -1; ///< else index into Manifest::primitives
-  /// A kernel's in the order of its parameters (operands, then results), a
-  /// primitive's in the order of PrimitiveKind.
+  /// For a kernel in the order of its parameters (operands, then results), for
+  /// a primitive in the order of PrimitiveKind
   std::vector<LaunchPointer> pointers;
   std::vector<int64_t> scalars;
-  /// Where the scratch pointer points (its bytes: the call's workspace); any
-  /// multiple of 64 inside the arena where none is needed.
+  /// Target of the scratch pointer (its bytes: the call's workspace); any
+  /// multiple of 64 inside the arena if none is needed.
   int64_t scratchOffset = 0;
 };
 
 /// One kernel call of a function, in order of execution. On the CPU the table
-/// serves messages, profiles, --check-finite and --verify-remat, and the code
-/// runs without it; on a device a function is its calls' launches in order.
+/// is only for messages, profiles, --check-finite and --verify-remat; on a
+/// device a function is its calls' launches in order.
 struct CallInfo {
   int32_t function = 0;      ///< index into Manifest::functions
   std::string kernel;        ///< symbol of the kernel
@@ -204,10 +207,10 @@ struct CallInfo {
   int64_t workspaceBytes = 0;
   std::vector<CallResult> results;
   std::vector<LaunchInfo> launches; ///< on a device, in order; else empty
-  /// Where `launches` is a library's (Manifest::libraryPrimitive): kernels of
-  /// our own that do the same, in order, for devices whose library is missing
-  /// or refuses the call. Empty: the artifact has none. Their scratch is the
-  /// first `ownScratchBytes` of the workspace.
+  /// If `launches` is a library's (Manifest::libraryPrimitive): kernels of our
+  /// own that do the same, in order, for devices whose library is missing or
+  /// refuses the call. Empty: the artifact has none. Their scratch is the first
+  /// `ownScratchBytes` of the workspace.
   std::vector<LaunchInfo> ownLaunches;
   int64_t ownScratchBytes = 0;
 };
@@ -217,13 +220,15 @@ struct Manifest {
   Target target = Target::Cpu;
   DeviceInfo device;                    ///< of target Cuda
   std::vector<std::string> cpuFeatures; ///< as LLVM or /proc/cpuinfo name them
-  int32_t threads = 1;        ///< exactly so many run each step; 1 for a device
-  bool keepDenormals = false; ///< f64 steps keep them
-  int64_t arenaBytes = 0;     ///< the planned peak
-  int64_t alignment = 64;     ///< of the arena's start; kDeviceAlignment on one
-  std::string producer;       ///< compiler and version, for messages
-  /// The hash of the table by which forms of primitives were chosen; "": the
-  /// built-in one.
+  int32_t threads = 1; ///< exactly this number runs each step; 1 for a device
+  bool keepDenormals =
+      false;              ///< for f64 steps; else denormals are flushed to zero
+  int64_t arenaBytes = 0; ///< the planned peak
+  int64_t alignment =
+      64;               ///< of the arena's start; kDeviceAlignment for a device
+  std::string producer; ///< compiler and version, for messages
+  /// The hash of the table that chose the forms of primitives; "": the built-in
+  /// one.
   std::string libraryTable;
   std::vector<TensorInfo> tensors;
   std::vector<FunctionInfo> functions;
@@ -232,7 +237,7 @@ struct Manifest {
   std::vector<KernelInfo> kernels; ///< of target Cuda
 
   /// Returns the primitive that cuBLASLt or cuDNN runs for a call on a device,
-  /// or -1; those of several ranks are none.
+  /// or -1; collectives are none.
   int32_t libraryPrimitive(const CallInfo &call) const {
     int32_t first =
         call.launches.empty() ? -1 : call.launches.front().primitive;
@@ -245,8 +250,8 @@ struct Manifest {
 /// Serializes the manifest.
 CKRT_EXPORT std::vector<uint8_t> serialize(const Manifest &manifest);
 
-/// Parses and checks a blob. On failure returns false and says in \p error
-/// which field is wrong.
+/// Parses and checks a blob. On failure returns false and names the wrong field
+/// in \p error.
 CKRT_EXPORT bool parse(const void *data, size_t size, Manifest &manifest,
                        std::string &error);
 

@@ -1,14 +1,14 @@
-//===- Primitive.h - contractions and convolutions by library ---*- C++ -*-===//
+//===- Primitive.h - matmuls and convolutions by libraries ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Vendor libraries run matrix products and convolutions with their two
-// gradients. A descriptor is plain data; the compiler asks for its
-// workspace while planning, the runtime makes it into a primitive when a step
-// is loaded, generated code runs it by index.
+// Vendor libraries run matmuls and convolutions with their two gradients. A
+// descriptor is plain data. The compiler asks for its workspace while planning,
+// the runtime makes it into a primitive when a step is loaded, and generated
+// code runs it by index.
 //
-// Guarantees: the workspace is exactly what execution touches; nothing of the
-// size of a tensor is allocated by an execution; for one descriptor, number of
+// Guarantees: the workspace is exactly what execution touches; an execution
+// allocates nothing of the size of a tensor; for one descriptor, number of
 // threads and machine, the bits of the result are always the same.
 //
 //===----------------------------------------------------------------------===//
@@ -33,11 +33,11 @@ using ckopt::DType;
 using ckopt::dtypeName;
 using ckopt::dtypeSize;
 
-/// The format to which f32 operands of products and convolutions are rounded
-/// (to nearest) before they are multiplied on tensor cores; sums are f32. TF32
-/// has the range of f32 and 10 bits of fraction, ties go away from zero; BF16
+/// The format to which f32 operands of matmuls and convolutions are rounded (to
+/// nearest) before they are multiplied on tensor cores; sums are f32. TF32 has
+/// the range of f32 and 10 bits of fraction, and ties go away from zero. BF16
 /// has 7 bits, F16 10 bits and no finite value beyond 65504 (larger operands
-/// become infinite), ties go to even. F32 rounds nothing and uses no tensor
+/// become infinite), and ties go to even. F32 rounds nothing and uses no tensor
 /// cores.
 enum class ProductPrecision : uint8_t { F32 = 0, TF32, BF16, F16 };
 inline constexpr uint32_t kNumProductPrecisions = 4;
@@ -58,12 +58,11 @@ enum class PrimitiveKind : uint32_t {
                   ///< dq, dk, dv
   AllReduce,      ///< args: tensors, then their sums over ranks
   Rank,           ///< args: the number of the rank, i64
-  AllGather,      ///< args: each rank's rows of tensors, then the tensors
-  ReduceScatter,  ///< args: tensors, then the rank's rows of their sums
-  Broadcast,      ///< args: tensors, then those of one rank
-  OwnRows,        ///< args: tensors, then the rank's rows of them
-  CollectiveWait, ///< args: what a collective that was started has first among
-                  ///< its results, then anything
+  AllGather,      ///< args: each rank's rows of tensors, then the whole tensors
+  ReduceScatter,  ///< args: whole tensors, then the rank's rows of their sums
+  Broadcast,      ///< args: tensors, then the root's tensors
+  OwnRows,        ///< args: whole tensors, then the rank's rows of them
+  CollectiveWait, ///< args: the first result of the start, then anything
 };
 inline constexpr uint32_t kNumPrimitiveKinds = 13;
 
@@ -73,7 +72,7 @@ constexpr bool isConvolution(PrimitiveKind kind) {
          kind == PrimitiveKind::ConvInputGrad ||
          kind == PrimitiveKind::ConvWeightGrad;
 }
-/// Returns whether the kind is for a given number of ranks.
+/// Returns whether the kind is a collective.
 constexpr bool isOfRanks(PrimitiveKind kind) {
   return kind >= PrimitiveKind::AllReduce &&
          kind <= PrimitiveKind::CollectiveWait;
@@ -84,15 +83,15 @@ constexpr bool isAttention(PrimitiveKind kind) {
          kind == PrimitiveKind::AttentionGrad;
 }
 
-/// How a product or a pointwise convolution of f32 or bf16 is computed on the
-/// CPU, where there is a choice (LibraryTable.h). It decides the bits of the
+/// How a matmul or a pointwise convolution of f32 or bf16 is computed on the
+/// CPU, if there is a choice (LibraryTable.h). It decides the bits of the
 /// result.
 enum class LibraryForm : uint8_t {
-  Default = 0, ///< as the built-in table says, or as the only form there is
+  Default = 0, ///< as the built-in table says, or the only form there is
   Convolution, ///< oneDNN's convolution
-  InPlace,     ///< oneDNN's product, operands read as they lie
-  Packed,      ///< oneDNN's product, the right operand packed first
-  OpenBlas,    ///< OpenBLAS's product; f32 alone
+  InPlace,     ///< oneDNN's matmul, operands read as they lie
+  Packed,      ///< oneDNN's matmul, the right operand packed first
+  OpenBlas,    ///< OpenBLAS's matmul; only f32
 };
 inline constexpr uint32_t kNumLibraryForms = 5;
 
@@ -115,8 +114,8 @@ struct MatMulDesc {
 
 /// A convolution of 1, 2 or 3 spatial dimensions (`rank`; entries beyond it are
 /// ignored). Weights are [outChannels, inChannels/groups, kernel...]; the
-/// library's own order lives in the workspace. `dilations` are as in ONNX: 1 is
-/// dense.
+/// library's own order is only used in the workspace. `dilations` are as in
+/// ONNX: 1 is dense.
 struct ConvDesc {
   int64_t rank = 2;
   int64_t batch = 0, inChannels = 0, outChannels = 0, groups = 1;
@@ -137,10 +136,10 @@ struct ConvDesc {
 /// j <= i + offset. Strides are in elements, for batch, head and row; columns
 /// have stride 1. Those of bias and mask (bytes, 0 or 1) are for batch, query
 /// head, row and key, 0 where they broadcast. lse is dense [batch, heads,
-/// queries, 2]: the log of the row's sum, and what rounding took from it; f32
-/// where dtype is of halves.
+/// queries, 2]: the log of the row's sum, and its rounding error; f32 if dtype
+/// is f16 or bf16.
 ///
-/// With a dropout, probabilities are kept and divided by 1 - ratio where
+/// With a dropout, probabilities are kept and divided by 1 - ratio if
 /// ckrt_dropout_uniform(seed, step, site, element) is no less than the ratio;
 /// elements count [batch, heads, queries, keys] row by row. A last argument,
 /// after all tensors, is then the address of the site (int64_t).
@@ -148,7 +147,8 @@ struct AttentionDesc {
   int64_t batch = 0, heads = 0, keyHeads = 0;
   int64_t queries = 0, keys = 0, depth = 0, width = 0; ///< width: of v's rows
   int64_t q[3] = {0, 0, 0}, k[3] = {0, 0, 0}, v[3] = {0, 0, 0};
-  int64_t o[3] = {0, 0, 0}, grad[3] = {0, 0, 0}; ///< grad: of o
+  int64_t o[3] = {0, 0, 0},
+          grad[3] = {0, 0, 0}; ///< grad: strides of o's gradient
   int64_t qGrad[3] = {0, 0, 0}, kGrad[3] = {0, 0, 0}, vGrad[3] = {0, 0, 0};
   bool hasBias = false, hasMask = false;
   int64_t bias[4] = {0, 0, 0, 0}, mask[4] = {0, 0, 0, 0};
@@ -160,18 +160,18 @@ struct AttentionDesc {
   bool operator==(const AttentionDesc &) const = default;
 };
 
-/// Sums of tensors over ranks, element by element as they lie in memory, added
-/// in the order of the ranks; a sum may lie where its tensor does. Other kinds
-/// of ops of several ranks have the same description. A group has `ranks`
-/// members, `stride` ranks apart, and there are `groups` of them
-/// (Base/Shards.h).
+/// Sums of tensors over ranks, element by element in memory order, added in the
+/// order of the ranks; a sum may be stored in its tensor's bytes. Other
+/// collectives have the same description. A group has `ranks` members, `stride`
+/// ranks apart, and there are `groups` of them (Base/Shards.h).
 struct AllReduceDesc {
   int64_t ranks = 1, groups = 1, stride = 1;
-  int64_t root = 0;              ///< of Broadcast: the member that sends
-  std::vector<int64_t> elements; ///< of each whole tensor
-  std::vector<int64_t> shares;   ///< of each rank's rows; of kinds with rows
-  /// Only begins: a last argument is the workspace, all are in use until the
-  /// CollectiveWait that has the first result first.
+  int64_t root = 0;              ///< for Broadcast: the member that sends
+  std::vector<int64_t> elements; ///< elements of each whole tensor
+  std::vector<int64_t> shares; ///< elements of each rank's rows, if it has rows
+  /// Only starts: a last argument is the workspace, and all arguments are in
+  /// use until the CollectiveWait whose first argument is the start's first
+  /// result.
   bool started = false;
   bool operator==(const AllReduceDesc &) const = default;
 };
@@ -180,33 +180,33 @@ struct AllReduceDesc {
 struct PrimitiveDesc {
   PrimitiveKind kind = PrimitiveKind::MatMul;
   DType dtype = DType::F32; ///< f64, f32, bf16 (sums in f32)
-  /// Only for dtypes BF16 and F16: the sums are stored as they are, in f32.
+  /// Only for dtypes BF16 and F16: the sums are stored unrounded, in f32.
   bool wideResult = false;
-  /// Only for MatMul: c = addend + a * b. The addend lies as c does, and may be
-  /// c itself.
+  /// Only for MatMul: c = addend + a * b. The addend has c's strides, and may
+  /// be c itself.
   bool accumulate = false;
   MatMulDesc matmul;       ///< for MatMul
   ConvDesc conv;           ///< for convolutions
   AttentionDesc attention; ///< for attention and its gradient
-  AllReduceDesc allReduce; ///< for kinds of several ranks; Rank is i64
+  AllReduceDesc allReduce; ///< for collectives; Rank is i64
   /// Other than F32 only on CUDA, for dtype F32.
   ProductPrecision precision = ProductPrecision::F32;
-  /// Other than Default only on the CPU, and of the forms that the kind has.
+  /// Other than Default only on the CPU, and only a form that the kind has.
   LibraryForm form = LibraryForm::Default;
   bool operator==(const PrimitiveDesc &) const = default;
 };
 
 /// Returns whether this is a convolution over channels-last activations that is
-/// a product of matrices: one group, kernel 1, stride 1, no padding.
+/// a matmul: one group, kernel 1, stride 1, no padding.
 CKRT_EXPORT bool isPointwise(const PrimitiveDesc &desc);
 
-/// Returns whether oneDNN's convolution gives wrong numbers, so that the
-/// product has to compute it: oneDNN 2.6 reads the channels of pointwise input
-/// gradients of bf16 in pairs, and where they are odd in number some sizes
-/// (points that are a multiple of 30 among them) get those of the next point.
+/// Returns whether oneDNN's convolution is wrong, so that a matmul has to
+/// compute it. oneDNN 2.6 reads the channels of pointwise input gradients of
+/// bf16 in pairs; if their number is odd, it reads those of the next point for
+/// some sizes (a multiple of 30 points among them).
 CKRT_EXPORT bool isMiscomputed(const PrimitiveDesc &desc);
 
-/// Returns a pointwise convolution as a product with the same arguments in the
+/// Returns a pointwise convolution as a matmul with the same arguments in the
 /// same order, of form Default.
 CKRT_EXPORT PrimitiveDesc productOf(const PrimitiveDesc &desc);
 
@@ -215,7 +215,7 @@ CKRT_EXPORT PrimitiveDesc productOf(const PrimitiveDesc &desc);
 CKRT_EXPORT std::string describe(const PrimitiveDesc &desc);
 
 /// Checks sizes against each other (a convolution's output extent, positive
-/// sizes, no overflow). Returns empty text if the descriptor is sound, else a
+/// sizes, no overflow). Returns empty text if the descriptor is valid, else a
 /// description of the defect.
 CKRT_EXPORT std::string check(const PrimitiveDesc &desc);
 
@@ -227,15 +227,15 @@ CKRT_EXPORT int64_t primitiveWorkspace(const PrimitiveDesc &desc,
                                        int32_t threads, std::string &error);
 
 /// Decides whether cuBLASLt and cuDNN can run a descriptor on any device:
-/// returns empty text, or the reason why they cannot. Looks at the descriptor
-/// alone, so that a compiler may decide by it; whether the libraries at hand
-/// have an algorithm for it is known when the artifact is loaded.
+/// returns empty text, or the reason why they cannot. Only looks at the
+/// descriptor, so that a compiler may decide by it; only when the artifact is
+/// loaded is it known whether the installed libraries have an algorithm.
 CKRT_EXPORT std::string cudaLibraryRefuses(const PrimitiveDesc &desc);
 
-/// Returns the words that follow "planned for" where a team of so many threads
-/// cannot be had here; "" where it can. OpenMP ends the process where it cannot
-/// make a thread: whoever makes primitives or runs them asks here first. Call
-/// outside of parallel regions.
+/// Returns the words that follow "planned for" if this number of threads is not
+/// available here; "" if it is. OpenMP ends the process if it cannot make a
+/// thread, so call this before making or running primitives. Call outside of
+/// parallel regions.
 CKRT_EXPORT MessageText refusesTeam(int32_t threads);
 
 /// A primitive ready to run. Make it outside of parallel regions; run it from
@@ -250,10 +250,10 @@ public:
   /// Bytes that execute() needs at `workspace`; equal to primitiveWorkspace().
   virtual int64_t workspaceBytes() const = 0;
   /// Runs on `args` (operands, then the result; order in PrimitiveKind).
-  /// `workspace` is 64-byte aligned. False with a reason on failure.
+  /// `workspace` is 64-byte aligned. Returns false with a reason on failure.
   virtual bool execute(void *const *args, void *workspace,
                        std::string &error) = 0;
-  /// Returns the status of an execution that failed.
+  /// The status of an execution that failed.
   virtual int32_t failure() const;
   /// Names the library and the algorithm, for `inspect` and reports.
   virtual std::string implementation() const = 0;

@@ -75,17 +75,18 @@ struct DriverOptions {
   /// command.
   bool allowInferenceExport = false;
 
-  /// Where commands print what is no file: nowhere if they are to be quiet.
+  /// The stream for output that is not a file: discards it if the command is to
+  /// be quiet.
   llvm::raw_ostream &out() const;
 };
 
-/// What commands ask of a compilation beside its flags.
+/// The options of a compilation by a command.
 CompileOptions compileOptions(const DriverOptions &options);
 
-/// Reads what flags name: the profile that gives costs, stored plans.
+/// Reads the files that flags name: the profile with costs, stored plans.
 llvm::Error readPlanning(DriverOptions &options);
 
-/// How flags have a step loaded; reads --weights.
+/// The options for loading a step; reads --weights.
 llvm::Expected<LoadOptions> readLoadOptions(const DriverOptions &options);
 /// Refuses flags about samples that contradict each other.
 llvm::Error checkDataFlags(const DataOptions &data);

@@ -49,18 +49,20 @@ public:
   /// The names of the flags on the command line.
   std::set<std::string> given;
 
-  /// Settles what depends on several flags: target, loss, optimizer, groups,
-  /// schedule. Flags that say nothing to these are usage errors. After parsing.
+  /// Completes options that depend on several flags: target, loss, optimizer,
+  /// groups, schedule. Flags that do not apply to these are usage errors. Call
+  /// it after parsing.
   llvm::Error settle();
 
 private:
   llvm::Error settleOptimizer();
   void add(llvm::StringRef name, llvm::StringRef value, unsigned commands,
            const MessageText &help, Flag::Store store) {
-    // Machines have files and devices elsewhere.
+    // For a flag that names a file or device: its value may differ between
+    // machines.
     bool elsewhere = value == "FILE" || value == "FOLDER" || value == "DIR" ||
                      value == "cuda:N";
-    Flag::Store named = store; // keeps the files that the flag names
+    Flag::Store named = store; // reports the file that the flag names
     named.keep = [this, name = name.str(), phase = phase,
                   value = elsewhere ? value.str() : "",
                   store = std::move(store.keep)](llvm::StringRef text) {
@@ -77,8 +79,8 @@ private:
     };
     table.add(name, value, commands, help, std::move(named));
   }
-  /// Says that only this phase reads the flags that are added next; empty:
-  /// later ones, too.
+  /// Flags that are added next are read only by this phase; empty: by later
+  /// ones, too.
   void readBy(llvm::StringRef reader) { phase = reader.str(); }
   void addModelFlags();
   void addLossFlags();
@@ -97,7 +99,7 @@ private:
   /// Sets the budget from a flag; a second budget of another kind is an error.
   llvm::Error setBudget(const MessageText &flag, const MemoryBudget &budget);
 
-  /// Refuses flags that nothing would read beside the others.
+  /// Refuses flags that would not be read because of others.
   llvm::Error checkRead() const;
   llvm::Error settleParallel();
   llvm::Error settleGroups();
@@ -106,7 +108,7 @@ private:
   /// Finds the target, which completes the options and refuses some.
   llvm::Error settleTarget();
 
-  /// What one target alone has, and its flags.
+  /// The options and the flags of each target.
   struct OwnSettings {
     const TargetInfo *target = nullptr;
     std::shared_ptr<const TargetOptions> options;

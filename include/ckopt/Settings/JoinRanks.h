@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program that mpirun started N times trains one step by all of them: the
-// setting `parallel`, and joinRanks() before compile(). From there on all ranks
-// make the same calls, with the same batches (docs/parallel.md). Rank 0
-// compiles. Evaluations are each rank's own, unless ranks share weights.
+// A program that mpirun started N times trains one step with all of these
+// processes: it sets `parallel` and calls joinRanks() before compile(). Then
+// all ranks make the same calls, with the same batches (docs/parallel.md). Rank
+// 0 compiles. Each rank evaluates by itself, unless ranks share weights.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SETTINGS_JOINRANKS_H
@@ -16,10 +16,10 @@
 
 namespace ckopt {
 
-/// Meets the other ranks, the first time, and makes compile() plan with them.
-/// Refuses ranks that nobody started, and processes that would each train
-/// alone; the error shows the line that starts this program. Ranks part at
-/// Ranks::leave() or at the end of the process.
+/// Connects to the other ranks, the first time, and makes compile() plan with
+/// them. Refuses ranks that were not started, and processes that would each
+/// train independently; the error shows the command line for this program.
+/// Ranks disconnect at Ranks::leave() or at the end of the process.
 llvm::Error joinRanks(StepSettings &settings);
 
 } // namespace ckopt

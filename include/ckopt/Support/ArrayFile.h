@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Data sets are read through maps of their files where the bytes lie there as a
-// program wants them: members of an .npz that are not compressed, .npy files,
-// raw numbers. They then take no memory that the system could not take back.
-// A mapped file must not be cut short while it is in use.
+// Data sets are memory-mapped if a file has the bytes in the needed form:
+// uncompressed members of an .npz, .npy files, raw numbers. They then take no
+// memory that the system could not take back. A mapped file must not be
+// truncated while it is in use.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_ARRAYFILE_H
@@ -36,8 +36,8 @@ struct HostArray {
   HostTensor tensor() const {
     return HostTensor::view(dtype, shape, bytes, keeper);
   }
-  /// Returns entries of the first dimension: a view, or a copy where elements
-  /// are not aligned.
+  /// Returns entries of the first dimension: a view, or a copy if elements are
+  /// not aligned.
   HostTensor rows(int64_t begin, int64_t count) const;
   bool isAligned() const {
     return reinterpret_cast<uintptr_t>(bytes) % uintptr_t(dtypeSize(dtype)) ==
@@ -49,7 +49,7 @@ struct HostArray {
 struct ArrayFile {
   std::string name; ///< for messages
   std::vector<std::string> arrays;
-  /// Reads or maps an array; the error of one that is missing lists the others.
+  /// Reads or maps an array; if it is missing, the error lists the others.
   std::function<llvm::Expected<HostArray>(llvm::StringRef array)> read;
 
   bool contains(llvm::StringRef array) const;
@@ -61,9 +61,9 @@ struct ArrayFile {
 llvm::Expected<ArrayFile> openArrayFile(llvm::StringRef path,
                                         llvm::StringRef cache = "");
 
-/// Returns the files that a pattern stands for, in the order of their names:
-/// `*`, `?` and `[...]` in the last part of the path. Without them the path
-/// itself; an error where a pattern finds none.
+/// Returns the files that match a pattern, in the order of their names: `*`,
+/// `?` and `[...]` in the last part of the path. Without these it returns the
+/// path itself; a pattern without a match is an error.
 llvm::Expected<std::vector<std::string>> listFiles(llvm::StringRef pattern);
 
 /// Maps a file of numbers without any header.

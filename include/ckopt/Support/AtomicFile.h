@@ -4,8 +4,8 @@
 //
 // The writer puts the bytes into a temporary file in the same folder, forces
 // them to the disk, renames the file over the old one, and forces the folder to
-// the disk too. Whatever fails (disk full, no permission, a kill), a file that
-// was there before stays whole. The temporary is removed on errors and on
+// the disk too. After any failure (disk full, no permission, a kill), a
+// previous file is still whole. The temporary is removed on errors and on
 // signals that end the tool (not on SIGKILL: it leaves ".NAME.tmp-PID-N"
 // behind). Devices and pipes cannot be renamed over: they are written directly.
 //
@@ -57,9 +57,9 @@ private:
   bool failed = false;
 };
 
-/// Checks that files can be written to all these paths, so that a tool can ask
-/// before it does the work. Empty paths, "-", devices and pipes are not tried.
-/// The error names every path that cannot be written.
+/// Checks that files can be written to all these paths, before a tool does its
+/// work. Empty paths, "-", devices and pipes are not checked. The error names
+/// every path that cannot be written.
 llvm::Error checkWritable(llvm::ArrayRef<std::string> paths);
 
 llvm::Error writeFileAtomically(llvm::StringRef path, llvm::StringRef bytes);

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An enumeration whose values, from 0 on, have names has a function
-// choiceNames() in its namespace; texts and values are converted here alone.
+// choiceNames() in its namespace; only this file converts between texts and
+// values.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_CHOICE_H

@@ -5,8 +5,8 @@
 // Compiler and host share one rule: targets have the shape of the logits
 // without the class axis, which is axis 1 as in PyTorch's losses ([N, C], [N,
 // C, H, W] with targets [N, H, W]) or the last as in language models ([B, T, V]
-// with targets [B, T]). Where both fit ([N, T, T] with [N, T]) they compute
-// different numbers: the user has to say.
+// with targets [B, T]). If both fit ([N, T, T] with [N, T]) they compute
+// different numbers, so the user has to choose.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_CLASSAXIS_H
@@ -22,8 +22,9 @@ namespace ckopt {
 /// holds the classes.
 llvm::SmallVector<int64_t> withoutAxis(llvm::ArrayRef<int64_t> shape,
                                        size_t axis);
-/// Finds the axis of `logits` that holds the classes (see above), or an error
-/// that states both shapes that the targets could have, or asks where both fit.
+/// Finds the axis of `logits` that holds the classes (see above). Else an error
+/// states both shapes that the targets could have, or asks the user if both
+/// fit.
 llvm::Expected<int64_t> resolveClassAxis(llvm::ArrayRef<int64_t> logits,
                                          llvm::ArrayRef<int64_t> targets);
 /// Tells whether axis 1 and the last axis are different axes that would give

@@ -1,12 +1,12 @@
-//===- Debug.h - what the compiler decides, for its developers --*- C++ -*-===//
+//===- Debug.h - logs and counters for ckopt's developers -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Debian's LLVM is built without -debug-only and -stats. In their place the
-// environment variable CKOPT_DEBUG names the parts that say on standard error
-// what they decide (`CKOPT_DEBUG=remat,planner`; `all`), and counters tell how
-// often something was done (`--ckopt-stats`). Counts depend on the input alone,
-// unless a limit in seconds strikes.
+// environment variable CKOPT_DEBUG names parts whose decisions are logged on
+// standard error (`CKOPT_DEBUG=remat,planner`; `all`), and `--ckopt-stats`
+// prints counters. Counts depend only on the input, unless a limit in seconds
+// is reached.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_DEBUG_H
@@ -19,22 +19,22 @@ namespace ckopt::debug {
 
 enum class Part : uint8_t { Planner, Remat, Fuse, Layout, MemoryPlan };
 
-/// Tells whether CKOPT_DEBUG names the part. The first call reads it, and says
-/// on standard error which of its names are unknown.
+/// Tells whether CKOPT_DEBUG names the part. The first call reads the variable,
+/// and reports unknown names on standard error.
 bool isDebugged(Part part);
 
 /// Writes the part's name and what `write` writes as one line of standard
 /// error.
 void printLine(Part part, llvm::function_ref<void(llvm::raw_ostream &)> write);
 
-/// Writes a line for whoever debugs the part: takes something that writes to a
-/// stream, and calls it in that case only.
+/// Logs a line if CKOPT_DEBUG names the part: calls the function that writes to
+/// a stream only in that case.
 template <typename Write> void log(Part part, const Write &write) {
   if (isDebugged(part))
     printLine(part, write);
 }
 
-/// What is counted; Debug.cpp has the words.
+/// The counters; Debug.cpp has their descriptions.
 enum class Counter : uint8_t {
   Searches,
   Sequences,

@@ -27,8 +27,8 @@ public:
 
   ExitCode getCode() const { return code; }
   const MessageText &getMessage() const { return message; }
-  /// Whether diagnostics told the cause, and the message is only where work
-  /// stopped: whoever keeps diagnostics shows these in its place.
+  /// Whether diagnostics reported the cause, and the message only says where
+  /// work stopped: code that collects diagnostics shows these in its place.
   bool wasTold() const { return isTold; }
   void log(llvm::raw_ostream &os) const override { os << message.inShell(); }
   std::error_code convertToErrorCode() const override;
@@ -40,7 +40,7 @@ private:
 };
 
 llvm::Error makeError(ExitCode code, const MessageText &message);
-/// An error whose cause was told as a diagnostic.
+/// An error whose cause was reported as a diagnostic.
 llvm::Error toldError(ExitCode code, const MessageText &message);
 /// Bad file, shape, type or data (exit code 1).
 llvm::Error inputError(const MessageText &message);
@@ -62,7 +62,8 @@ struct ErrorText {
   MessageText message = {};
   bool wasTold = false; ///< all of it (CkoptError)
 
-  /// The message behind these diagnostics, or only them if they told it.
+  /// Returns a message for `error` that includes these diagnostics, or only the
+  /// diagnostics if they reported the cause.
   MessageText after(const MessageText &diagnostics) const;
 };
 ErrorText takeErrorText(llvm::Error error);

@@ -28,8 +28,8 @@
 namespace ckopt {
 
 struct Flag {
-  /// Stores the value, or returns a usage error that names the flag; knows
-  /// where it keeps the names of files.
+  /// Stores the value, or returns a usage error that names the flag; also knows
+  /// where it stores names of files.
   struct Store {
     template <typename F> Store(F keep) : keep(std::move(keep)) {}
     llvm::Error operator()(llvm::StringRef text) const { return keep(text); }
@@ -38,12 +38,12 @@ struct Flag {
     FileUse use = FileUse::None;
     std::vector<const std::string *> files;
     std::string prefix; ///< before the file's name; without it there is none
-    MessageText renews; ///< the flag whose file a result may replace
+    MessageText renews; ///< the flag of an input that this output may replace
   };
 
   std::string name;  ///< without dashes
   std::string value; ///< "BYTES"; "[=N]" may be left out; empty: a switch
-  unsigned groups;   ///< who takes it (commands, modes): a bit each
+  unsigned groups;   ///< the groups (commands, modes) that take it, a bit each
   MessageText help;
   Store store;
   std::string section; ///< title over the flag in the help
@@ -59,7 +59,7 @@ public:
   void beginSection(llvm::StringRef title) { section = title.str(); }
   void add(llvm::StringRef name, llvm::StringRef value, unsigned groups,
            const MessageText &help, Flag::Store store);
-  /// Gives groups names, by their bits, for messages on flags of others.
+  /// Names the groups, by their bits, for messages on flags of other groups.
   void nameGroups(std::vector<std::string> names) {
     groupNames = std::move(names);
   }
@@ -85,8 +85,8 @@ public:
   /// Prints one entry for each flag, by sections, in lines of 79 characters.
   void printHelp(llvm::raw_ostream &os, unsigned groups,
                  SettingStyle style = SettingStyle::Flags) const;
-  /// Prints the entries of these flags alone, in their order, without those
-  /// that the groups do not take.
+  /// Prints only the entries of these flags, in their order, without those that
+  /// the groups do not take.
   void printHelp(llvm::raw_ostream &os, unsigned groups,
                  llvm::ArrayRef<llvm::StringRef> names) const;
   /// Returns how many flags printHelp() shows.
@@ -106,7 +106,7 @@ private:
 /// Functions that store values; `name` is the flag's, for messages.
 namespace flag {
 
-/// Formats a limit as people write it: "1", "0.5".
+/// Formats a limit for messages: "1", "0.5".
 std::string limitText(double limit);
 inline std::string limitText(int64_t limit) { return std::to_string(limit); }
 /// Makes the error "is no number from 0 to 1".
@@ -144,11 +144,12 @@ Flag::Store number(llvm::StringRef name, T &slot,
   };
 }
 
-/// Says that a flag names a file that is read: behind `prefix` in `slot`.
+/// Marks a flag as the name of a file that is read; the name is in `slot`,
+/// after `prefix`.
 Flag::Store reads(Flag::Store store, const std::string &slot,
                   llvm::StringRef prefix = "");
-/// The same of one that is written. It may replace the file of the flag
-/// `renews`, which it then goes on from.
+/// Marks a flag as the name of a file that is written. It may replace the file
+/// of the flag `renews`, from which the command continues.
 Flag::Store writes(Flag::Store store, const std::string &slot,
                    const MessageText &renews = {});
 
@@ -161,7 +162,7 @@ inline Flag::Store outputFile(llvm::StringRef name, std::string &slot,
                               const MessageText &renews = {}) {
   return writes(text(name, slot), slot, renews);
 }
-/// The same of regular expressions; refuses malformed ones.
+/// Makes a function that stores a regular expression; refuses malformed ones.
 Flag::Store pattern(llvm::StringRef name, std::string &slot);
 Flag::Store turnOn(bool &slot);
 Flag::Store oneOf(llvm::StringRef name, std::string &slot,
@@ -177,8 +178,7 @@ template <Choice E> Flag::Store oneOf(llvm::StringRef name, E &slot) {
     return llvm::Error::success();
   };
 }
-/// Makes a function that stores the name of a file that is written, by its
-/// suffix.
+/// Makes a function that stores the name of an output file, by its suffix.
 Flag::Store bySuffix(llvm::StringRef name,
                      std::vector<std::pair<std::string, std::string *>> slots);
 

@@ -1,4 +1,4 @@
-//===- GuardedOutput.h - standard output that cannot be written -*- C++ -*-===//
+//===- GuardedOutput.h - errors of standard output --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,8 +8,8 @@
 
 namespace ckopt {
 
-/// Prepares the standard streams as guardStreams() does, and lets the process
-/// end with exit code 74 and an error of `tool` where llvm::outs() could not be
+/// Prepares the standard streams as guardStreams() does. The process then ends
+/// with exit code 74 and an error of `tool` if llvm::outs() could not be
 /// written. A tool calls it first; later calls do nothing.
 void guardOutput(const char *tool);
 

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tensors that files hold and that steps are fed with: an element type, a
-// shape, and bytes, which are owned (64-byte aligned) or a view into a mapped
-// file that it keeps open. Copies share bytes; the first write to shared or
+// A host tensor, from a file or for a step, has an element type, a shape, and
+// bytes. These are owned (64-byte aligned), or a view into a mapped file that
+// the tensor keeps open. Copies share bytes; the first write to shared or
 // mapped bytes takes a private copy, so a view of a file is never written.
 //
 //===----------------------------------------------------------------------===//
@@ -33,8 +33,8 @@ enum class Conversion {
   AllowTruncation,
 };
 
-/// Returns the product of `shape`, or an error where an extent is negative or
-/// the product times `elementSize` passes 2^63 - 1 bytes.
+/// Returns the product of `shape`, or an error if an extent is negative or the
+/// product times `elementSize` exceeds 2^63 - 1 bytes.
 llvm::Expected<int64_t> checkedNumElements(llvm::ArrayRef<int64_t> shape,
                                            int64_t elementSize = 1);
 
@@ -45,7 +45,7 @@ public:
   /// Makes a tensor of zeros. The caller has checked shapes that come from
   /// files (`checkedNumElements`).
   HostTensor(DType dtype, std::vector<int64_t> shape);
-  /// Makes a view of `data`, which `keeper` keeps alive; copies where `data` is
+  /// Makes a view of `data`, which `keeper` keeps alive; copies if `data` is
   /// not aligned for its element type.
   static HostTensor view(DType dtype, std::vector<int64_t> shape,
                          const void *data, std::shared_ptr<const void> keeper);

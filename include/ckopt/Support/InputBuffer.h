@@ -1,4 +1,4 @@
-//===- InputBuffer.h - files that users and folders name --------*- C++ -*-===//
+//===- InputBuffer.h - reads files that users name --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@
 namespace ckopt {
 
 /// Maps or reads a file, without waiting for pipes (ckopt/Base/InputFile.h).
-/// The error has its reason only ("No such file or directory"). Text that is
-/// parsed may need a zero at its end.
+/// The error has only the reason ("No such file or directory"). A parser of
+/// text may need a zero at its end.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 openInputBuffer(llvm::StringRef path, bool endsWithZero = false);
 

@@ -18,7 +18,7 @@ namespace ckopt {
 struct Message {
   enum class Severity { Error, Warning, Remark, Note };
   Severity severity = Severity::Remark;
-  /// "node 'conv1'", "file.mlir:3:5"; empty where it belongs to no place.
+  /// "node 'conv1'", "file.mlir:3:5"; empty for messages without a place.
   std::string where;
   MessageText text;
 
@@ -34,8 +34,8 @@ using MessageHandler = std::function<void(const Message &)>;
 /// Prints the message and a line end on standard error.
 void printMessage(const Message &message);
 
-/// Keeps a line each of the errors among messages, and of their notes, for
-/// whom no handler tells them.
+/// Keeps the errors among messages, with their notes, a line each, for use if
+/// no handler shows them.
 class ErrorLines {
 public:
   void add(const Message &message);
@@ -47,11 +47,11 @@ private:
   MessageText text;
 };
 
-/// What a model that was given as bytes is called.
+/// The name in messages for a model that was given as bytes.
 inline constexpr const char *kGivenAsBytes = "the model given as bytes";
 
-/// Writes this name in place of the temporary file `path` that holds the model;
-/// "": there is none. O(length).
+/// Replaces the temporary file `path` that holds the model by this name; "":
+/// there is none. O(length).
 MessageText nameGivenBytes(const MessageText &text, const std::string &path);
 
 } // namespace ckopt

@@ -29,8 +29,8 @@ namespace ckopt {
 /// it.
 class NpzReader {
 public:
-  /// Compressed arrays that are mapped are unpacked to files in `cache`, where
-  /// those of an earlier run are found again; "": into memory.
+  /// Compressed arrays are unpacked to files in `cache`, where later runs find
+  /// them; "": into memory.
   static llvm::Expected<NpzReader> open(llvm::StringRef path,
                                         llvm::StringRef cache = "");
   /// As `open` on bytes in memory; `what` names them in errors.
@@ -43,8 +43,7 @@ public:
   /// Reads an array. Where there is none of this name, the error lists the
   /// arrays of the file.
   llvm::Expected<HostTensor> read(llvm::StringRef name) const;
-  /// The same without a copy, where the file holds the bytes as they are
-  /// wanted.
+  /// The same without a copy, if the file holds the bytes in the needed form.
   llvm::Expected<HostArray> map(llvm::StringRef name) const;
 
 private:
@@ -75,8 +74,8 @@ llvm::Expected<TensorMap> readNpz(llvm::StringRef path);
 llvm::Expected<HostTensor> readNpy(llvm::StringRef path);
 /// Maps one .npy file.
 llvm::Expected<HostArray> mapNpy(llvm::StringRef path);
-/// Returns the array that bytes of a .npy file hold; it keeps `keeper` where it
-/// lies in them. Errors start with `what`.
+/// Returns the array in the bytes of a .npy file. It holds `keeper` if it is a
+/// view of them. Errors start with `what`.
 llvm::Expected<HostArray> viewNpy(llvm::StringRef bytes, llvm::StringRef what,
                                   std::shared_ptr<const void> keeper);
 /// Parses the bytes of a .npy file; errors start with `what`.

@@ -54,15 +54,15 @@ bool isSwitch(llvm::StringRef hyperParameter);
 /// Returns the value of a hyperparameter, or its default.
 double hyperValue(const OptimizerKind &kind, const HyperValues &values,
                   llvm::StringRef name);
-/// Returns a learning rate, or the optimizer's own for one that is not a number
-/// (0 without an optimizer).
+/// Returns `rate`, or the optimizer's default if it is not a number (0 without
+/// an optimizer).
 double learningRateOr(double rate, llvm::StringRef optimizer);
 /// Checks the values. The error lists names that the optimizer does not have,
 /// numbers outside of their range, combinations that have no effect.
 llvm::Error checkHyperValues(const OptimizerKind &kind,
                              const HyperValues &values);
 
-/// A group of parameters with settings of their own.
+/// A group of parameters with separate settings.
 struct ParameterGroup {
   std::string text;    ///< as given
   std::string pattern; ///< POSIX extended, found anywhere in the name

@@ -1,13 +1,13 @@
-//===- OutputFiles.h - what a command writes --------------------*- C++ -*-===//
+//===- OutputFiles.h - conflicts between a command's files ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: of two results with one name the second replaces the first, in
-// silence: two flags of a command, a flag and a file that is read, two
-// processes. Method: a command lists its files once, as its table of flags
-// knows them. Names are compared by the file that they lead to (links, "./x"),
-// and each output is locked by a file ".NAME.lock" beside it, which the system
-// unlocks whatever ends the process.
+// Problem: if two results have one name, the second silently replaces the
+// first: those of two flags of a command, of a flag and a file that is read, or
+// of two processes. Method: a command lists its files once, from its table of
+// flags. Names are compared by the file that they lead to (links, "./x"), and
+// each output is locked by a file ".NAME.lock" next to it, which the system
+// unlocks however the process ends.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_OUTPUTFILES_H
@@ -25,28 +25,28 @@ namespace ckopt {
 enum class FileUse { None, Reads, Writes };
 
 struct NamedFile {
-  MessageText flag; ///< that names it, or "the model"
-  std::string path; ///< empty: it is not given
-  /// Of an output: the flag of an input whose place it may take.
+  MessageText flag; ///< the flag, or "the model"
+  std::string path; ///< path; empty: it is not given
+  /// For an output: the flag of an input that it may replace.
   MessageText renews = {};
 };
 
 /// Refuses two outputs that are one file, or both standard output ("-"), and
-/// outputs that are an input, or one of those that an input stands for: the
-/// files of a pattern or folder, the shares of a checkpoint. Devices and pipes
-/// are left out. Usage errors.
+/// outputs that are an input or one of its files (those of a pattern or folder,
+/// the shares of a checkpoint). Devices and pipes are not checked. Usage
+/// errors.
 llvm::Error checkDistinct(llvm::ArrayRef<NamedFile> outputs,
                           llvm::ArrayRef<NamedFile> inputs);
 
-/// Holds outputs for this process.
+/// Locks of outputs by this process.
 class OutputLocks {
 public:
   OutputLocks() = default;
   OutputLocks(const OutputLocks &) = delete;
   ~OutputLocks();
-  /// Locks the outputs; an error where another process has one of them. A file
-  /// system without locks, or a folder in which no file can be made, gives
-  /// none.
+  /// Locks the outputs; an error if another process has locked one. On a file
+  /// system without locks, or in a folder without write permission, it does
+  /// nothing.
   llvm::Error lock(llvm::ArrayRef<NamedFile> outputs);
 
 private:

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MLIR prints an option of type double with six digits, so that a pipeline that
-// was printed and is parsed again computes something else. A Real is printed
-// with the fewest digits that read back as the same double.
+// MLIR prints an option of type double with six digits, so that a printed
+// pipeline, parsed again, would compute something else. A Real is printed with
+// the fewest digits that read back as the same double.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_REAL_H
@@ -38,7 +38,7 @@ class llvm::cl::parser<ckopt::Real>
     : public llvm::cl::basic_parser<ckopt::Real> {
 public:
   using basic_parser::basic_parser;
-  /// Returns true, after a message, where the text is no number.
+  /// Returns true, after a message, if the text is no number.
   bool parse(Option &option, StringRef, StringRef text, ckopt::Real &real) {
     if (llvm::to_float(text, real.value))
       return false;

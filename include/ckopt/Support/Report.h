@@ -45,8 +45,8 @@ private:
   std::vector<std::vector<std::string>> rows; ///< empty: a rule
 };
 
-/// Hands text on that is for a person, with the control characters of foreign
-/// names escaped. What is written at a time must be whole characters.
+/// Passes text for people on, with the control characters of foreign names
+/// escaped. Each write must end between characters.
 class PrintableStream : public llvm::raw_ostream {
 public:
   explicit PrintableStream(llvm::raw_ostream &to)

@@ -26,9 +26,9 @@ namespace ckopt {
 struct SafetensorsFile {
   TensorMap tensors; ///< in the order of their data
   StringMetadata metadata;
-  /// Checksums of tensors, where the file has them; not compared yet.
+  /// Checksums of tensors, if the file has them; not compared yet.
   llvm::StringMap<uint64_t> hashes;
-  bool hasChecksum = false; ///< of its header, which was compared
+  bool hasChecksum = false; ///< the header has a checksum, which was compared
 };
 
 llvm::Expected<SafetensorsFile> readSafetensors(llvm::StringRef path);
@@ -44,8 +44,9 @@ struct TensorSpec {
   std::vector<int64_t> shape;
 };
 std::vector<TensorSpec> specsOf(const TensorMap &tensors);
-/// Writes tensors that `read` gives by their number, one after another, so that
-/// no two need be in memory. Returns the file's header, its length included.
+/// Writes tensors that `read` returns by their number, one after another, so
+/// that only one need be in memory. Returns the file's header, including its
+/// length.
 llvm::Expected<std::string> writeSafetensors(
     llvm::StringRef path, llvm::ArrayRef<TensorSpec> tensors,
     const StringMetadata &metadata,

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What reads weights and checkpoints asks for parts of tensors, and need not
+// Readers of weights and checkpoints ask for parts of tensors, and need not
 // know how many processes wrote them (ckopt/Base/ShardedFile.h). Files are
-// mapped: only what is read comes into memory, and parts that lie in one piece
-// are views. What has a checksum is compared with it before it is returned.
+// mapped: only the parts that are read come into memory, and contiguous parts
+// are views. Data with a checksum are compared with it before they are
+// returned.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_STOREDTENSORS_H
@@ -19,13 +20,13 @@ namespace ckopt {
 class StoredTensors {
 public:
   /// Opens a safetensors file, or the index of several and all of them. Errors
-  /// name the file that is missing, damaged or another checkpoint's.
+  /// name a file that is missing, damaged or part of another checkpoint.
   static llvm::Expected<StoredTensors> open(llvm::StringRef path);
 
   const StringMetadata &metadata() const { return data; }
   llvm::ArrayRef<TensorSpec> specs() const { return tensors; }
-  /// False where nothing vouches for the values: the file is another program's,
-  /// or an earlier ckopt's.
+  /// False if the values have no checksums: the file is another program's, or
+  /// an earlier ckopt's.
   bool hasChecksums() const { return checksums; }
   /// Returns the elements [begin, begin + count), in row-major order, of the
   /// tensor with this number in specs(), as a vector.
@@ -59,8 +60,8 @@ private:
   bool checksums = false;
 };
 
-/// Returns what a path names where links are followed: the folder of shares
-/// lies beside the index itself.
+/// Resolves links in a path: the folder of shares lies next to the index
+/// itself.
 std::string targetOfLink(llvm::StringRef path);
 
 } // namespace ckopt

@@ -1,10 +1,10 @@
-//===- TensorParts.h - tensors that are read in pieces ----------*- C++ -*-===//
+//===- TensorParts.h - tensors that are read in blocks ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Files of weights may be larger than the memory that is left, and than what
-// any one process has of them. What writes such files asks for pieces of
-// tensors, one after another, and need not know where they lie.
+// Files of weights may be larger than free memory, and than the part that one
+// process has. Writers of such files therefore ask for blocks of tensors, one
+// after another, and need not know where these lie.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_TENSORPARTS_H
@@ -14,7 +14,7 @@
 
 namespace ckopt {
 
-/// Bytes of a piece: what writing holds of a tensor at a time.
+/// Bytes of a block: a writer holds one of them at a time.
 constexpr int64_t kPieceBytes = int64_t(4) << 20;
 
 class TensorParts {
@@ -41,8 +41,8 @@ private:
   std::vector<TensorSpec> list;
 };
 
-/// Calls `take` with all elements of a tensor, piece by piece; `begin` is the
-/// number of the piece's first one.
+/// Calls `take` with all elements of a tensor, block by block; `begin` is the
+/// number of the block's first element.
 llvm::Error forEachPiece(
     TensorParts &tensors, size_t number,
     llvm::function_ref<llvm::Error(const HostTensor &piece, int64_t begin)>

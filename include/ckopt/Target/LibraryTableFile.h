@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The format ckopt-library-table/1 (docs/schemas): rules by class of processor,
-// or for "any". What no rule of a file decides, the built-in table does.
+// The format ckopt-library-table/1 (docs/schemas) has rules by class of
+// processor, or for "any". The built-in table decides what no rule of a file
+// does.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TARGET_LIBRARYTABLEFILE_H
@@ -20,9 +21,9 @@ namespace ckopt {
 inline constexpr llvm::StringLiteral kLibraryTableFormat =
     "ckopt-library-table/1";
 
-/// Reads the rules for processors of a class, over the built-in ones. The hash
-/// is of these rules: equal ones have an equal hash. An error names the rule
-/// and what is wrong with it.
+/// Reads the rules for a class of processors; the built-in ones follow. The
+/// hash covers these rules: equal rules have equal hashes. An error names the
+/// rule and its mistake.
 llvm::Expected<std::shared_ptr<const runtime::LibraryTable>>
 parseLibraryTable(llvm::StringRef text, llvm::StringRef cpuClass);
 llvm::Expected<std::shared_ptr<const runtime::LibraryTable>>

@@ -16,42 +16,42 @@ struct MachineRates {
   double matmul = 280e9;       ///< flops a second, large f32 products
   double conv = 230e9;         ///< channels-last f32, dense
   double depthwiseConv = 40e9; ///< groups = channels
-  double halves = 1;           ///< times matmul, products of bf16 and f16
+  double halves = 1;           ///< times matmul, for bf16 and f16 matmuls
   double convHalves = 1;       ///< times conv
   double vector = 60e9;        ///< simple vector operations
   double overhead = 2e-6;      ///< seconds to start a kernel
   /// Bytes a second of a kernel that touches no more than `cacheBytes`, which
-  /// kernels before it left in a cache; 0 bytes: there is none that counts.
+  /// earlier kernels left in a cache; 0 bytes: no such cache.
   double cacheBandwidth = 0, cacheBytes = 0;
-  /// Bytes a second that blocks of a product load from it for their tiles.
+  /// Bytes a second that blocks of a matmul load from the cache for their
+  /// tiles.
   double tileBandwidth = 0;
-  /// Seconds until a load from memory returns, twice those of one from the
-  /// cache. A kernel with few loads on their way at once
-  /// (attrs::kBytesInFlight) waits for them; 0: not counted.
+  /// Seconds until a load from memory returns; a load from the cache takes half
+  /// of that. A kernel with few loads in flight (attrs::kBytesInFlight) waits
+  /// for them; 0: not counted.
   double memoryLatency = 0;
-  /// Seconds that a row kernel waits for the sums of its rows, beside moving
-  /// bytes.
+  /// Seconds that a row kernel waits for the sums of its rows, in addition to
+  /// moving bytes.
   double rowWait = 0;
-  double reductionStarts = 1; ///< kernels that a reduction is started as
-  /// Time of attention's products over that of matmul's; the same of bf16 and
-  /// f16 in memory; and how much longer its gradient's take.
+  double reductionStarts = 1; ///< number of kernels for a reduction
+  /// Time of attention's matmuls over that of other matmuls; the same for bf16
+  /// and f16 in memory; and the factor for its gradient.
   double attention = 1, attentionHalves = 1, attentionGradient = 1;
   /// Multiprocessors of a device, among which the blocks of a kernel are
-  /// shared; 0: unknown.
+  /// distributed; 0: unknown.
   double multiprocessors = 0;
   double linkBandwidth = 4e9; ///< bytes a second, between two ranks
   double linkLatency = 2e-6;  ///< seconds of a message between two ranks
 };
 
-/// What one call of a kernel does, by the rate that it takes: bytes of memory,
-/// and flops of each kind, more where the form of a product keeps it from its
-/// full rate.
+/// The work of one call of a kernel, by rate: bytes of memory, and flops of
+/// each kind, increased if the form of a matmul keeps it from its full rate.
 struct KernelWork {
   double bytes = 0;
   double matmul = 0, conv = 0, depthwiseConv = 0, vector = 0;
 };
 
-/// A rate that profiles name, and the work that it counts (null: none).
+/// A rate that profiles name, and the work that it applies to (null: none).
 struct NamedRate {
   const char *name = "";
   double MachineRates::*rate = nullptr;

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Text has names for targets: command lines, pass pipelines, and the attribute
+// Texts name targets: command lines, pass pipelines, and the attribute
 // `ckopt.target` that annotate-kernels leaves on a module. Targets are
 // registered by calls (registerAllTargets() for ckopt's own), never by static
 // initializers, and before the first compilation: lookups take no lock.
@@ -19,18 +19,18 @@ namespace ckopt {
 /// On modules: the target that kernels were planned for.
 inline constexpr llvm::StringLiteral kTargetAttr = "ckopt.target";
 
-/// On modules: the rates that plans weigh kernels by, where they are not the
+/// On modules: the rates that plans weigh kernels by, if they are not the
 /// target's own.
 inline constexpr llvm::StringLiteral kRatesAttr = "ckopt.rates";
 mlir::DictionaryAttr ratesAttr(mlir::MLIRContext *context,
                                const MachineRates &rates);
 
-/// Adds a target, which lives as long as the program; it may come again.
-/// Refuses another one of the same name, and traits that no step could be made
-/// with (usage errors).
+/// Adds a target, which must live as long as the program; adding it again does
+/// nothing. Refuses another one of the same name, and traits that no step could
+/// be made with (usage errors).
 llvm::Error registerTarget(const TargetInfo &target);
 
-/// The target of that name, or an error that says which there are.
+/// The target of that name, or an error that lists the names.
 llvm::Expected<const TargetInfo *> findTarget(llvm::StringRef name);
 
 /// The targets that are registered, in that order.

@@ -1,4 +1,4 @@
-//===- Targets.h - the targets that ckopt has -------------------*- C++ -*-===//
+//===- Targets.h - the built-in targets -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,54 +17,54 @@ const TargetInfo &cpuTarget();
 /// cuBLASLt and cuDNN.
 const TargetInfo &cudaTarget();
 
-/// Who runs products and convolutions on a GPU.
+/// Which code runs matmuls and convolutions on a GPU.
 enum class CudaLibraries {
   None, ///< code of our own
-  Auto, ///< cuBLASLt and cuDNN where they are there and take the call, else
+  Auto, ///< cuBLASLt and cuDNN if they are installed and take the call, else
         ///< ours
-  All,  ///< cuBLASLt and cuDNN alone
+  All,  ///< only cuBLASLt and cuDNN
 };
 
-/// What target cuda alone has (DeviceOptions::own).
+/// Settings of the target cuda (DeviceOptions::own).
 struct CudaOptions final : TargetOptions {
   CudaOptions() : TargetOptions("cuda") {}
 
   unsigned sm = 80; ///< least compute capability: 80, 90
   CudaLibraries libraries = CudaLibraries::Auto;
-  int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
-  int32_t multiprocessors = 0; ///< sums are divided for so many; 0: by sm
+  int64_t workspace = int64_t(32) << 20; ///< for each of their calls
+  int32_t multiprocessors = 0; ///< sums are divided for this number; 0: by sm
   std::string rates;           ///< a100, h100, h200, l4 or a file; "": by sm
-  std::string ratesFile;       ///< the file among them
+  std::string ratesFile;       ///< the file that `rates` names
   std::string emulation;       ///< write the kernels as CPU code, for tests
 };
 
-/// Registers both, once. Compilations and registerAllPasses() call it.
+/// Registers both, once. Compilations and registerAllPasses() call this.
 void registerAllTargets();
 
 //===----------------------------------------------------------------------===//
-// For targets that are processors, too
+// For targets that are processors
 //===----------------------------------------------------------------------===//
 
-/// A usage error if the request asks for products of rounded operands.
+/// A usage error if the request asks for rounded operands of matmuls.
 llvm::Error refuseNarrowProducts(const TargetRequest &request);
 
-/// oneDNN's or OpenBLAS's primitive, by the table of the options, with the
-/// workspace that it needs.
+/// Chooses oneDNN's or OpenBLAS's primitive, by the table of the options, with
+/// its workspace.
 LibraryChoice chooseHostLibrary(const runtime::PrimitiveDesc &desc,
                                 const CodegenOptions &options);
 
-/// Machine code for this machine's kind of processor, whose kernels are made
-/// with `codegen`, in ranges.
+/// Makes machine code for this machine's kind of processor; kernels are made
+/// with `codegen`, as ranges.
 llvm::Expected<std::unique_ptr<StepCode>>
 emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
              const EmitOptions &options);
 
-/// Inverse of StepCode::pack() for what emitHostCode() makes.
+/// Inverse of StepCode::pack() for the code of emitHostCode().
 llvm::Expected<std::unique_ptr<StepCode>>
 unpackHostCode(llvm::StringRef packed);
 
-/// The products that a name asks for where a target has all of them; `high` is
-/// what it has for that.
+/// The precision class for a name, if a target has all of them; `high` is the
+/// target's class for it.
 runtime::ProductPrecision productsNamed(MatmulPrecision name,
                                         runtime::ProductPrecision high);
 

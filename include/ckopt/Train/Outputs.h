@@ -10,12 +10,12 @@
 
 namespace ckopt {
 
-/// Returns the outputs of the "eval" function; with `losses` its loss, too.
+/// Returns the outputs of the "eval" function; with `losses` also its loss.
 std::vector<int64_t> evaluationOutputs(const Session &session, bool losses);
 
-/// Computes outputs over one epoch of a source that has the step's inputs, and
-/// targets or not. Outputs with the batch's dimension are put one after
-/// another, of the others the first counts. The last batch is filled up.
+/// Computes outputs over one epoch of a source that has the step's inputs, with
+/// or without targets. Outputs with the batch's dimension are concatenated; of
+/// others the first batch's is returned. An incomplete last batch is padded.
 llvm::Expected<TensorMap> computeOutputs(Session &session, BatchSource &source,
                                          const StepData &data,
                                          llvm::ArrayRef<int64_t> outputs);

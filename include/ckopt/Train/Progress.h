@@ -21,26 +21,25 @@ inline double secondsSince(ProgressClock::time_point start) {
   return std::chrono::duration<double>(ProgressClock::now() - start).count();
 }
 
-/// Returns the bytes of this process that lie in memory, 0 where the system
-/// does not say.
+/// Returns the resident bytes of this process, 0 if the system does not tell.
 int64_t residentBytes();
 
-/// Where a run stands after a step.
+/// The progress of a run after a step.
 struct RunPlace {
   int64_t epoch = 0;   ///< from 0
   int64_t inEpoch = 0; ///< steps of this epoch
   bool epochEnds = false;
-  int64_t samples = 0;              ///< that this process trained on
-  int64_t stepsDone = 0;            ///< by this process
+  int64_t samples = 0;              ///< samples that this process trained on
+  int64_t stepsDone = 0;            ///< steps by this process
   std::optional<int64_t> stepsLeft; ///< nothing: not known
 };
 
-/// One line that is written over on a terminal, and a line an epoch elsewhere:
-/// place, loss, time of a step, samples a second, resident memory, and the time
-/// that is left.
+/// Prints one line that is overwritten on a terminal, and a line for each epoch
+/// elsewhere: position, loss, time of a step, samples a second, resident
+/// memory, and the remaining time.
 class ProgressLine {
 public:
-  /// `stepsPerEpoch` is 0 where it is not known.
+  /// `stepsPerEpoch` is 0 if it is not known.
   ProgressLine(bool on, int64_t epochs, int64_t stepsPerEpoch)
       : on(on), live(llvm::sys::Process::StandardErrIsDisplayed()),
         epochs(epochs), stepsPerEpoch(stepsPerEpoch),
@@ -49,8 +48,8 @@ public:
   /// `more` follows the time.
   void step(const RunPlace &place, double loss, double seconds,
             llvm::StringRef more);
-  /// A line with what an evaluation in the middle of a run found; `more` as
-  /// describeMetrics() says it.
+  /// A line with the result of an evaluation during a run; `more` comes from
+  /// describeMetrics().
   void validated(int64_t step, const MetricSums &sums, llvm::StringRef more);
   void finish();
 
@@ -60,8 +59,8 @@ private:
   ProgressClock::time_point start, shown;
 };
 
-/// Formats an evaluation's accuracy, if it has one, and the metrics that were
-/// asked for: ", accuracy 97.01 %, top5 99.80 %".
+/// Formats an evaluation's accuracy, if it has one, and the requested metrics:
+/// ", accuracy 97.01 %, top5 99.80 %".
 std::string describeMetrics(const MetricSums &sums, bool classified,
                             llvm::ArrayRef<Metric> metrics);
 

@@ -1,4 +1,4 @@
-//===- RunChecks.h - whether a training run goes wrong ----------*- C++ -*-===//
+//===- RunChecks.h - checks of a training run -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,8 +13,8 @@
 
 namespace ckopt {
 
-/// Refuses pipes and devices in place of checkpoints, which are replaced whole,
-/// and pipes in place of a log: opening one waits for a reader, maybe for ever.
+/// Refuses pipes and devices as checkpoints, which are replaced whole, and
+/// pipes as a log: opening one waits for a reader, maybe for ever.
 llvm::Error checkRunFiles(const TrainOptions &options);
 
 /// Returns an error (ExitNonFinite) that names the first tensor with a number
@@ -24,15 +24,15 @@ llvm::Error checkFinite(const TensorMap &tensors, int64_t step);
 llvm::Error checkFinite(double value, const llvm::Twine &what, int64_t step);
 
 /// Returns an error (ExitNonFinite) that names the first gradient, or the loss
-/// among them, that is not finite; `where` says what became of the numbers.
+/// among them, that is not finite; `where` says what happened to the numbers.
 llvm::Error checkGradients(const TensorMap &gradients, Precision precision,
                            const llvm::Twine &where = "");
 
-/// Returns the error of checkFinite for the gradients' norm, where the step
-/// computes it: clipping by an infinite one multiplies all gradients by 0,
-/// silently.
+/// Returns the error of checkFinite for the gradients' norm, if the step
+/// computes it: clipping by an infinite norm would silently multiply all
+/// gradients by 0.
 llvm::Error checkGradientNorm(const Session &session, int64_t step);
-/// The same of all that a step leaves behind.
+/// Returns the same error for everything that a step stores.
 llvm::Error checkState(const Session &session, int64_t step);
 
 /// Steps between checks of the state: reading all weights costs as much as a

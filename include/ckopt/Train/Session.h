@@ -1,4 +1,4 @@
-//===- Session.h - a loaded step, from the host's side ----------*- C++ -*-===//
+//===- Session.h - a loaded step, for the host ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,12 +24,12 @@ struct SessionOptions {
   bool measurePeak = true; ///< fill the arena with a pattern first
   bool countAllocations = false;
   /// On the CPU these need a step that was compiled with
-  /// CompileOptions::instrument; load() and open() refuse others.
+  /// CompileOptions::instrument; load() and open() refuse other steps.
   bool checkFinite = false;
   bool verifyRemat = false;
   bool keepValues = false; ///< verifyRemat with copies
-  int32_t device = 0;      ///< of a step for GPUs
-  Ranks ranks;             ///< that run it; of load(): those that compiled it
+  int32_t device = 0;      ///< device, for a step for GPUs
+  Ranks ranks; ///< ranks that run it; for load() those that compiled it
 };
 
 /// Indices of tensors are those of manifest().tensors. Others are usage errors;
@@ -54,36 +54,37 @@ public:
   llvm::Expected<int64_t> find(llvm::StringRef name) const;
   const runtime::TensorInfo &infoOf(int64_t index) const;
 
-  /// Tells whether this rank has but its shards of some tensors.
+  /// Tells whether this rank has only its shards of some tensors.
   bool isSharded() const;
-  /// Returns the roles of what a step changes or keeps.
+  /// Returns the roles of tensors that a step changes or keeps.
   static llvm::ArrayRef<runtime::TensorRole> stateRoles();
 
-  /// Writes the tensor; of a shard the value is it or the whole tensor.
+  /// Writes the tensor. For a sharded tensor the value may be the shard or the
+  /// whole tensor.
   llvm::Error write(int64_t index, const HostTensor &value);
-  /// Returns the tensor; of one that ranks share, this rank's shard.
+  /// Returns the tensor; if ranks share it, this rank's shard.
   llvm::Expected<HostTensor> read(int64_t index) const;
   /// Returns the elements [first, first + count), in row-major order, of what
   /// read() returns, as a vector.
   llvm::Expected<HostTensor> readPart(int64_t index, int64_t first,
                                       int64_t count) const;
-  /// Returns the whole tensor. Where ranks share it, all of them must ask.
+  /// Returns the whole tensor. If ranks share it, all of them must call this.
   llvm::Expected<HostTensor> readWhole(int64_t index) const;
   /// Sets every tensor of a role (seed, step, learning rate) to one value.
   llvm::Error fill(runtime::TensorRole role, double value);
 
-  /// Sets weights to `values`, and the others by the init rules of the manifest
-  /// from `seed`. Optimizer state starts at zero.
+  /// Sets weights in `values`, and initializes the others by the manifest's
+  /// rules from `seed`. Optimizer state starts at zero.
   llvm::Error initialize(const TensorMap &values, uint64_t seed);
-  /// Returns parameters, state and (if asked) optimizer state, whole: where
-  /// ranks share them, all ranks must ask.
+  /// Returns parameters, state and (if requested) optimizer state, whole: if
+  /// ranks share them, all ranks must call this.
   llvm::Expected<TensorMap> weights(bool optimizerState) const;
 
-  /// Writes all that a step changes or keeps from `values`. One error lists
-  /// what is missing, unexpected, or of another type or shape; `what` names
-  /// their file in it.
+  /// Writes all tensors that a step changes or keeps from `values`. One error
+  /// lists those that are missing, unexpected, or of another type or shape;
+  /// `what` names their file in it.
   llvm::Error restore(const TensorMap &values, llvm::StringRef what);
-  /// The same from files, of which this rank reads its shards alone.
+  /// The same from files, of which this rank only reads its shards.
   llvm::Error restore(const StoredTensors &values, llvm::StringRef what);
 
   llvm::Error run(const char *function);

@@ -18,7 +18,7 @@
 //   auto result = step->train(**session, **samples, TrainOptions());
 //   auto error = step->writeWeights(**session, "trained.onnx");
 //
-// Samples that are in no file come from a class of the caller's
+// For samples that are in no file, the caller writes a class
 // (ckopt/Train/Data/BatchSource.h):
 //
 //   MySource samples;
@@ -26,9 +26,9 @@
 //   auto session = step->load();
 //   auto result = step->train(**session, samples, TrainOptions());
 //
-// Ownership: a session keeps the code that it runs; a step may go before its
-// sessions. Threads: a step and its sessions are used by one thread at a time.
-// Errors carry exit codes (Support/Error.h).
+// Ownership: a session keeps the code that it runs alive; a step may be
+// destroyed before its sessions. Threads: a step and its sessions are used by
+// one thread at a time. Errors carry exit codes (Support/Error.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAIN_STEP_H
@@ -48,11 +48,11 @@ class Compilation;
 
 struct LoadOptions {
   SessionOptions session;
-  /// Initial weights by name, instead of the model's own. Where the model has
-  /// none of them it is an error; those that it has not are a warning.
+  /// Initial weights by name, instead of the model's own. It is an error if the
+  /// model has none of them; those that it does not have are a warning.
   TensorMap weights;
   std::string weightsFile = "the given weights"; ///< what messages call them
-  /// Seed of the initial values that neither of them has.
+  /// Seed of initial values that neither of them has.
   uint64_t seed = 0;
 };
 
@@ -68,10 +68,10 @@ llvm::Expected<std::unique_ptr<Session>> open(const Compilation &compilation,
 llvm::Expected<std::unique_ptr<Session>> load(const Compilation &compilation,
                                               const LoadOptions &options = {});
 
-/// Imports and plans. It settles the loss's class axis by the targets in
-/// `data.path` (if given), and refuses files that lack parameters. Where no
-/// plan fits the budget, compilation.summary() still has the figures that are
-/// known. describeData() says how the planned step takes the samples.
+/// Imports and plans. It chooses the loss's class axis by the targets in
+/// `data.path` (if given), and refuses files that lack parameters. If no plan
+/// fits the budget, compilation.summary() still has the known figures.
+/// describeData() says how the planned step reads the samples.
 llvm::Error plan(Compilation &compilation, const DataOptions &data);
 
 /// Returns the options that the bits of a run depend on, by name; a run that is
@@ -82,9 +82,9 @@ StringMetadata runIdentity(const CompileOptions &compile,
                            llvm::StringRef data);
 
 /// Writes parameters, running statistics and frozen weights: to FILE.onnx, the
-/// model's file with new values, or FILE.safetensors; with `averaged`
-/// parameters are their averages. A piece of a tensor is in memory at a time.
-/// Rank 0 writes; where ranks share weights, all of them must call this.
+/// model's file with new values, or FILE.safetensors; with `averaged` the
+/// averages replace parameters. One block of a tensor is in memory at a time.
+/// Rank 0 writes; if ranks share weights, all of them must call this.
 llvm::Error writeWeights(const Compilation &compilation, const Session &session,
                          const std::string &path, bool averaged = false,
                          const StringMetadata &metadata = {});
@@ -95,8 +95,9 @@ llvm::Expected<TrainResult> train(const Compilation &compilation,
                                   Session &session, const StepData &where,
                                   BatchSource &source, TrainOptions options);
 
-/// A step in machine code, with its plan; copies share it. One that compile()
-/// did not make has no code, and what needs it returns a usage error.
+/// A step in machine code, with its plan; copies share it. A step that
+/// compile() did not make has no code, and functions that need it return a
+/// usage error.
 class CompiledStep {
 public:
   CompiledStep();
@@ -105,7 +106,7 @@ public:
 
   const Compilation &compilation() const { return *compiled; }
   const PlanSummary &plan() const;
-  /// Returns where samples come from, and how the losses read them.
+  /// Returns the source of samples, and how the losses read them.
   const StepData &data() const { return stepData; }
 
   llvm::Expected<std::unique_ptr<Session>>
@@ -116,8 +117,8 @@ public:
   /// with new values, or FILE.safetensors.
   llvm::Error writeWeights(const Session &session,
                            const std::string &path) const;
-  /// Writes a shared library, or a folder for a GPU, that ckopt-run and
-  /// ckrt_program_load take.
+  /// Writes a shared library, or a folder for a GPU, which ckopt-run and
+  /// ckrt_program_load accept.
   llvm::Error write(const std::string &path) const;
 
 private:
@@ -139,8 +140,8 @@ inline llvm::Expected<CompiledStep> compile(CompileOptions options,
   return compile(std::move(options), std::move(data));
 }
 
-/// Returns what files of weights say of the samples that these are for: the
-/// names of the classes, as a JSON array "ckopt.classes"; nothing for none.
+/// Returns the metadata on samples for files of weights: the names of the
+/// classes, as a JSON array "ckopt.classes"; nothing if there are none.
 StringMetadata weightsMetadata(llvm::ArrayRef<std::string> classes);
 
 } // namespace ckopt

@@ -1,10 +1,10 @@
-//===- StepRun.h - a step whose batches the caller brings -------*- C++ -*-===//
+//===- StepRun.h - runs a step on batches of the caller ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A run owns a compiled step and its session, and knows how many updates it
-// made. It checks each batch as a dataset is checked, and looks for what goes
-// wrong as train() does. The same batches give the bits of train().
+// made. It checks each batch like a dataset, and checks the run as train()
+// does. The same batches give the bits of train().
 //
 //   auto run = StepRun::create(std::move(*step), train, load);
 //   TensorMap batch;
@@ -12,12 +12,12 @@
 //   batch.set("y", labels);
 //   auto result = (*run)->step(batch);
 //
-// Of several ranks (Ranks.h) all make the same calls that train, with the same
-// whole batches; rank 0 alone writes files. Ranks that share weights (fsdp)
-// also make the calls together that read weights or run the model: evaluate(),
-// of as many samples, predict(), weights(), read(), writeWeights(),
-// writeCheckpoint(). Weights come and go whole. A rank that makes another call
-// than its peers gets an error, and so do they.
+// Several ranks (Ranks.h) all make the same training calls, with the same whole
+// batches; only rank 0 writes files. Ranks that share weights (fsdp) must also
+// make these calls together, which read weights or run the model: evaluate() on
+// the same number of samples, predict(), weights(), read(), writeWeights(),
+// writeCheckpoint(). Weights are always passed whole. Ranks that make different
+// calls all get an error.
 //
 // Threads: a run is used by one thread at a time. After an error of step() the
 // weights are those that the failed update left.
@@ -37,9 +37,9 @@ namespace ckopt {
 /// The outcome of one batch.
 struct StepResult {
   double loss = 0;
-  bool updated = true;  ///< false: its gradients wait for those of others
-  bool skipped = false; ///< with precision f16: gradients overflowed, and
-                        ///< nothing changed but the loss's scale
+  bool updated = true;  ///< false: the gradients wait for further batches
+  bool skipped = false; ///< with precision f16: gradients overflowed, and only
+                        ///< the loss's scale changed
 };
 
 /// The loss of one batch and its gradients, by "grad/" and the parameters'
@@ -75,19 +75,20 @@ public:
   int64_t updates() const;
   /// Returns the number of epochs that fit() began.
   int64_t epochs() const;
-  /// Returns where loss scaling stands; nothing without precision f16.
+  /// Returns the state of loss scaling; nothing without precision f16.
   const std::optional<LossScale> &lossScale() const;
   /// Returns the rate of the next update.
   double learningRate() const;
 
   /// Feeds one whole batch (first dimensions are the batch size) and runs the
-  /// step on it. Warns, in the messages of the compilation, of a loss that
-  /// rises far above its first value.
+  /// step on it. A loss that rises far above its first value gives a warning,
+  /// in the messages of the compilation.
   llvm::Expected<StepResult> step(const TensorMap &batch);
   /// Trains on a source as train() does, with the seed, the schedule and the
   /// accumulation of this run; updates and epochs are counted on from those of
-  /// earlier calls. With `options.resume` it goes on from a checkpoint of fit()
-  /// or of the driver. `metrics` are what evaluations compute beside the loss.
+  /// earlier calls. With `options.resume` it continues from a checkpoint of
+  /// fit() or of the driver. `metrics` are computed by evaluations in addition
+  /// to the loss.
   llvm::Expected<TrainResult> fit(BatchSource &source, TrainOptions options,
                                   std::vector<Metric> metrics = {});
   /// Computes the gradients of one whole batch, in a step that was compiled
@@ -95,10 +96,10 @@ public:
   /// finite are an error (ExitNonFinite).
   llvm::Expected<BatchGradients> gradients(const TensorMap &batch);
   /// Computes the metrics of any number of samples; the last batch is padded
-  /// and masked. Sums hold what `metrics` are computed from.
+  /// and masked. The sums include those for `metrics`.
   llvm::Expected<MetricSums> evaluate(const TensorMap &samples,
                                       std::vector<Metric> metrics = {});
-  /// The same of the samples of a source (openSource).
+  /// The same for the samples of a source (openSource).
   llvm::Expected<MetricSums> evaluate(BatchSource &source,
                                       std::vector<Metric> metrics = {});
   /// Computes the outputs of any number of samples, by name; targets are not
@@ -108,7 +109,7 @@ public:
   /// Returns parameters, running statistics and frozen weights by name; with
   /// `averaged` the averages (EMA) of the parameters.
   llvm::Expected<TensorMap> weights(bool averaged = false) const;
-  /// Returns the names, types and whole shapes of what weights() returns.
+  /// Returns the names, types and whole shapes of the tensors in weights().
   std::vector<TensorSpec> describeWeights() const;
   /// Returns tensors of these names, whole.
   llvm::Expected<TensorMap> read(llvm::ArrayRef<std::string> names) const;
@@ -119,12 +120,12 @@ public:
   llvm::Error writeWeights(const std::string &path,
                            bool averaged = false) const;
 
-  /// Writes all that the next updates depend on, but the batches.
+  /// Writes everything that the next updates depend on, except the batches.
   llvm::Error writeCheckpoint(const std::string &path) const;
-  /// Goes on from such a file; one of a run with other options is an error.
+  /// Continues from such a file; one of a run with other options is an error.
   llvm::Error resume(const std::string &path);
 
-  /// Times kernels over `steps` updates of the batch, and takes these back.
+  /// Times kernels over `steps` updates of the batch, and then undoes these.
   /// Needs a step with CompileOptions::instrument.
   llvm::Expected<std::vector<CallTime>> profile(const TensorMap &batch,
                                                 int64_t steps);

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before the first step ranks compare what their bits depend on; at the end,
-// what was trained. Evaluations are rank 0's, unless ranks share weights.
+// Before the first step, ranks compare everything that their bits depend on; at
+// the end, the trained state. Rank 0 evaluates, unless ranks share weights.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAIN_TRAINRANKS_H
@@ -15,31 +15,32 @@
 namespace ckopt {
 
 /// Compares a rank's step, weights, samples and options with those of rank 0;
-/// the error names the rank that differs, and in what.
+/// the error names the rank that differs, and the difference.
 llvm::Error checkRanksAgree(const Compilation &compilation,
                             const Session &session, const BatchSource &source,
                             const BatchSource *validation,
                             const TrainOptions &train);
 
-/// The same of a step whose batches the caller brings.
+/// The same for a step whose batches the caller brings.
 llvm::Error checkRanksAgree(const Compilation &compilation,
                             const Session &session, const TrainOptions &train);
 
-/// Leaves files and progress to rank 0, but for what ranks with shards write
-/// together.
+/// Leaves files and progress to rank 0, except for files that ranks with shards
+/// write together.
 void leaveFilesToMain(TrainOptions &train);
 
-/// Returns a hash of the weights and states that all ranks have, for meetings.
+/// Returns a hash of the weights and states that all ranks have, for
+/// comparisons.
 llvm::Expected<uint64_t> hashCommonState(const Session &session);
 
-/// Compares what all ranks trained; a difference is a defect of ckopt.
+/// Compares the trained state of all ranks; a difference is a defect of ckopt.
 llvm::Error checkSameState(const Session &session);
 
-/// Returns what all ranks sent since Ranks::forgetCollectives().
+/// Returns the messages of all ranks since Ranks::forgetCollectives().
 llvm::Error gatherTraffic(const Ranks &ranks, Communication &traffic);
 
-/// Evaluates on rank 0 alone, or on all where none has all weights; all ranks
-/// get what it found.
+/// Evaluates only on rank 0, or on all ranks if none has all weights; all ranks
+/// get the result.
 llvm::Expected<Evaluation> evaluateOnMain(Session &session, BatchSource &source,
                                           const StepData &data);
 

@@ -1,4 +1,4 @@
-//===- Validation.h - evaluations of a run, and the best of them -*- C++ -*-=//
+//===- Validation.h - evaluations of a run, and the best --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,13 +10,14 @@
 
 namespace ckopt {
 
-/// Refuses options that ask for evaluations of a run that has no samples for
-/// them, and options that contradict each other.
+/// Refuses options that ask for evaluations without samples for them, and
+/// options that contradict each other.
 llvm::Error checkValidation(const TrainOptions &options, bool hasSamples,
                             bool hasMetrics);
 
-/// Samples that do not train: when they are evaluated, which evaluation was the
-/// best, and whether the run has had enough of them. O(1) beside evaluating.
+/// Manages the evaluations of held-out samples: when they are made, which was
+/// the best, and whether the run should end early. O(1) in addition to
+/// evaluating.
 class Validation {
 public:
   Validation(Session &session, const StepData &data,
@@ -26,7 +27,7 @@ public:
   llvm::Error open(BatchSource &source);
   bool exists() const { return samples; }
   BatchSource &source() const { return *samples; }
-  /// Goes on from a checkpoint; false: its best was judged by another metric.
+  /// Continues from a checkpoint; false: its best was judged by another metric.
   bool resume(const std::optional<BestEvaluation> &saved);
 
   /// Tells whether the options ask for the best evaluation.
@@ -49,10 +50,10 @@ private:
   void judge(int64_t step, const MetricSums &sums);
 
   Session &session;
-  StepData data; ///< with the metric that is judged by
+  StepData data; ///< includes the metric that decides the best
   const TrainOptions &options;
   const Metric bestBy;
-  BatchSource *samples = nullptr; ///< null: nothing to evaluate
+  BatchSource *samples = nullptr; ///< null: there is nothing to evaluate
   std::unique_ptr<BatchSource> heldOut;
   std::optional<BestEvaluation> best;
   std::vector<ValidationPoint> history;

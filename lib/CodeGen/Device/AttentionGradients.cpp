@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Returns the part of a row's dot in vectors `first`, first + threads, ...
+/// Returns the thread's part of a row's dot: vectors `first`, first + threads,
+/// ...
 Value AttentionTile::emitDot(Value item, Value first, int64_t threads) {
   SmallVector<Value> at = split(e, item, {a.batch, a.heads, a.queries});
   Head h = headOf(at[0], at[1]);
@@ -89,7 +90,7 @@ void AttentionTile::emitDots(Value block) {
   });
 }
 
-/// A row without keys has probabilities of zero, and so has one that does not
+/// Rows without keys have probabilities of zero, as have rows that do not
 /// exist.
 void AttentionTile::copyNumbers(const Head &h, Value thread, Value row,
                                 Value numbers) {
@@ -119,7 +120,7 @@ void AttentionTile::copyNumbers(const Head &h, Value thread, Value row,
       nullptr);
 }
 
-/// Rows are stored one by one, so that registers hold one.
+/// Rows are stored one by one, so that only one is in registers.
 void AttentionTile::storeScores(
     TileProducts &tile, const Gradient &g, Value thread,
     function_ref<Value(int64_t, Value, Place, Place)> fn, bool reads) {
@@ -143,7 +144,7 @@ void AttentionTile::storeScores(
   }
 }
 
-/// Returns number i of a query (copyNumbers).
+/// Returns number `i` of a query (copyNumbers).
 static Value queryNumber(Emitter &e, Value numbers, Value query, int64_t i) {
   Value at = e.add(e.mul(query, e.index(4)), e.index(i));
   at = arith::IndexCastOp::create(e.b, e.b.getIndexType(), at);
@@ -164,7 +165,7 @@ void AttentionTile::weighScores(TileProducts &tile, const Gradient &g,
     s = e.sub(s, queryNumber(e, g.numbers, query.own, 1));
     Value p = emitExpNonPositive(e, s);
     if (a.hasDropout) {
-      // The sign says which are dropped.
+      // The sign says which probabilities are dropped.
       Value keep = keeps(g.head, query, key);
       tile.write(g.probabilities, sum, e.select(keep, p, e.neg(p)));
       p = e.select(keep, p, number(0));
@@ -173,7 +174,7 @@ void AttentionTile::weighScores(TileProducts &tile, const Gradient &g,
   };
   ifRowsExist(tile, thread, g,
               [&] { storeScores(tile, g, thread, weight, /*reads=*/false); });
-  if (g.open) // and so all elements were computed (leavesOutMissing)
+  if (g.open) // so all elements were computed (leavesOutMissing)
     tile.write(g.open, 0, allOpen);
 }
 
@@ -190,7 +191,7 @@ void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
     }
     Value weight =
         e.mul(p, e.sub(grad, queryNumber(e, g.numbers, query.own, 2)));
-    // A fill that is finite may have a probability; it has no gradient.
+    // A finite fill may have a probability; it has no gradient.
     if (g.open) {
       Value bits = tile.read(g.open, 0);
       bits = e.andi(bits, e.like(bits, int64_t(1) << sum));
@@ -269,7 +270,7 @@ void AttentionTile::emitQueryGradient(Value block) {
   });
 }
 
-/// Emits gradients of keys, of values, or of both, of a block of keys.
+/// Emits gradients of keys, of values, or of both, for a block of keys.
 void AttentionTile::emitKeySums(Value block, bool hasKeys, bool hasValues) {
   int64_t tiles = llvm::divideCeil(a.keys, kTile),
           rowTiles = llvm::divideCeil(a.queries, kTile),
@@ -320,7 +321,7 @@ void AttentionTile::emitKeySums(Value block, bool hasKeys, bool hasValues) {
       copyNumbers(g.head, thread, g.row, g.numbers);
       product(thread, buffer);
     };
-    // They are read an interval later.
+    // These are read one interval later.
     if (steps.size() == 1)
       steps.push_back({{}, [](Value, Value) {}});
     follow(steps, [=, this, &tile](Value t) { weighScores(tile, g, t); });

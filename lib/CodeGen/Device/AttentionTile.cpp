@@ -39,8 +39,8 @@ AttentionTile::AttentionTile(Emitter &e, const runtime::AttentionDesc &desc,
   key1 = word(seed, 32);
   step = word(number, 0);
   site = word(e.callScalar(in.site), 0);
-  // Elements of a rank, the upper half of the step, count on from those of the
-  // ranks before.
+  // Elements of a rank, the upper half of the step, are numbered after those of
+  // the ranks before.
   firstBlock = e.mul(e.shr(number, 32), e.index(rows(a) * a.keys / 4));
 }
 
@@ -85,7 +85,7 @@ Value AttentionTile::keyBlocksOf(Value row) {
   int64_t all = llvm::divideCeil(a.keys, kTile);
   if (!leavesOut())
     return e.index(all);
-  // Keys of the last row.
+  // The number of keys of the last row.
   Value keys = e.maximum(e.add(row, e.index(kTile + a.offset)), e.index(0));
   Value blocks = arith::DivUIOp::create(e.b, e.add(keys, e.index(kTile - 1)),
                                         e.index(kTile));
@@ -111,7 +111,8 @@ Value AttentionTile::apart(Value x, Value from) {
   return arith::TruncIOp::create(e.b, e.b.getI32Type(), distance);
 }
 
-/// Returns what all places of a thread have in common, as i32, and the rest.
+/// Returns the part of `places` that all elements of a thread share, as i32,
+/// and the rest.
 static std::pair<Value, int64_t> divided(Emitter &e, Value own) {
   int64_t rest = 0;
   APInt number;
@@ -123,8 +124,8 @@ static std::pair<Value, int64_t> divided(Emitter &e, Value own) {
   return {arith::TruncIOp::create(e.b, e.b.getI32Type(), own), rest};
 }
 
-/// Comparisons are of one number for all of a thread's elements with a constant
-/// for each.
+/// One number for all of a thread's elements is compared with a constant for
+/// each.
 AttentionTile::Score AttentionTile::score(const Head &h, Place query, Place key,
                                           Value sum) {
   auto [ownQuery, queryRest] = divided(e, query.own);
@@ -134,9 +135,9 @@ AttentionTile::Score AttentionTile::score(const Head &h, Place query, Place key,
     Value behind = e.sub(apart(e.index(a.keys), key.start), ownKey);
     exists = e.cmpi(arith::CmpIPredicate::sgt, behind, e.like(behind, keyRest));
   }
-  // Of queries and keys that do not exist the last one's element is read, which
-  // nothing depends on: with an address for each of a thread's rows, not one
-  // for each element.
+  // Queries and keys that do not exist read the last one's element, on which
+  // nothing depends. So each of a thread's rows has one address, not each
+  // element.
   auto offset = [&](const int64_t (&strides)[4]) {
     auto within = [&](Place at, int64_t extent) {
       return extent % kTile ? e.minimum(of(at), e.index(extent - 1)) : of(at);
@@ -188,16 +189,16 @@ Value AttentionTile::keeps(const Head &h, Place query, Place key) {
 // Forward
 //===----------------------------------------------------------------------===//
 
-/// What threads keep of a block of queries.
+/// Registers and buffers of a thread for a block of queries.
 struct AttentionTile::Forward {
   Head head;
   Value row; ///< the first one
   /// Private: scores of a block of keys, sums of values; for each of a thread's
-  /// rows the greatest score and the sum of the thread's exponentials.
+  /// rows the maximum score and the sum of the thread's exponentials.
   Value scores, result, greatest, sum;
-  Value parts; ///< shared: a number of each thread, by row
-  /// `sum` is shared, by thread: fused multiply-adds of wide heads need the
-  /// registers.
+  Value parts; ///< shared: one number for each thread, by row
+  /// `sum` is shared, by thread: wide heads need the registers for fused
+  /// multiply-adds.
   bool isSumShared = false;
 
   Value sumAt(Emitter &e, TileProducts &tile, Value thread, int64_t r) const {
@@ -274,8 +275,8 @@ AttentionTile::ifColumnsExist(TileProducts &tile, Value thread, Value start,
                   [&] { return SmallVector<Value>(count, number(otherwise)); });
 }
 
-/// Applies masks to a thread's scores; leaves the greatest of each row to the
-/// row's other threads.
+/// Applies masks to a thread's scores; stores each row's maximum for the row's
+/// other threads.
 void AttentionTile::scaleScores(TileProducts &tile, const Forward &f,
                                 Value thread, Value key) {
   SmallVector<Value> columns = tile.columnsOf(thread, /*ofResult=*/false),
@@ -304,7 +305,7 @@ void AttentionTile::scaleScores(TileProducts &tile, const Forward &f,
   });
 }
 
-/// Makes a thread's exponentials, the tile that multiplies values.
+/// Computes a thread's exponentials, the tile by which values are multiplied.
 void AttentionTile::weigh(TileProducts &tile, const Forward &f, Value thread,
                           Value key) {
   ifRowsExist(tile, thread, f.row, a.queries, [&] {
@@ -353,7 +354,7 @@ void AttentionTile::weighRow(TileProducts &tile, const Forward &f, Value thread,
     }
 }
 
-/// Divides rows by their sums, and stores lse with what rounding took from it.
+/// Divides rows by their sums, and stores lse with its rounding error.
 void AttentionTile::finish(TileProducts &tile, const Forward &f) {
   e.forThreads(TileProducts::kThreads, [&](Value thread) {
     for (auto [r, row] : llvm::enumerate(tile.rowsOf(thread)))
@@ -368,7 +369,7 @@ void AttentionTile::finish(TileProducts &tile, const Forward &f) {
       Value sum = combineParts(e, tile, f.parts, own, {},
                                [&](Value x, Value y) { return e.add(x, y); });
       Value log = emitLog(e, sum), lse = e.add(greatest, log);
-      // What the rounding of a sum took is a number itself.
+      // The rounding error of a sum is a number itself.
       Value added = e.sub(lse, greatest);
       Value lost = e.add(e.sub(greatest, e.sub(lse, added)), e.sub(log, added));
       Value isEmpty =
@@ -407,7 +408,7 @@ void AttentionTile::emitForward(Value block) {
   TileProducts tile = products(/*withGrad=*/false);
   Forward f;
   f.head = headOf(at[0], at[1]);
-  // Blocks that read the most keys begin first.
+  // Blocks with the most keys start first.
   f.row = e.mul(a.causal ? e.sub(e.index(tiles - 1), at[2]) : at[2],
                 e.index(kTile));
   f.scores = tile.numbers(TileProducts::kSums);

@@ -16,8 +16,8 @@ using codegen::Index;
 static constexpr int64_t kMostThreads = 256;
 /// The most elements of a row that a thread keeps.
 static constexpr int64_t kMostKept = 32;
-/// Vectors that a thread loads before it uses one, in rows that it does not
-/// keep.
+/// Vectors that a thread loads before it uses one, in rows that are not kept in
+/// registers.
 static constexpr int64_t kInFlight = 8;
 
 int64_t BlockNest::threadsFor(int64_t length, int64_t width) {
@@ -85,7 +85,7 @@ SmallVector<Value> BlockNest::keptPoints(Value low, Value high,
       values = emit();
       continue;
     }
-    // Other threads have zeros, which compilers may compute with.
+    // Other threads hold zeros, with which unneeded computations are safe.
     fresh.clear();
     auto otherwise = [&] {
       for (unsigned key : fresh) {
@@ -202,9 +202,9 @@ SmallVector<Value> BlockNest::reduce(ArrayRef<Reducer> reducers, Body body) {
   return combineThreads(e, threads, reducers, buffers);
 }
 
-/// A thread takes kInFlight vectors at a time, whose largest number is found
-/// before an exponential is taken; what was added before is scaled to it. As
-/// long as all is -inf, exponentials are those of differences to 0.
+/// A thread takes kInFlight vectors at a time, and finds their maximum before
+/// it computes an exponential; the sum so far is scaled to it. As long as all
+/// elements are -inf, exponentials are those of differences to 0.
 std::optional<std::pair<Value, Value>>
 BlockNest::reduceExponentials(Type type, function_ref<Value(Index)> body) {
   if (kept || reduced.size() != 1 || rangeLow)
@@ -257,7 +257,7 @@ BlockNest::reduceExponentials(Type type, function_ref<Value(Index)> body) {
     Value top = fold(most, state[0]);
     Value total =
         e.mul(state[1], emitExpNonPositive(e, e.sub(state[0], widened(top))));
-    // A lane, or a thread, that has seen -inf alone has added nothing.
+    // A lane or thread that has only seen -inf has added nothing.
     Value none =
         e.cmpf(arith::CmpFPredicate::OEQ, state[0], widened(most.identity(e)));
     total = fold(sum, e.select(none, state[1], total));

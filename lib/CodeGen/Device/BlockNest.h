@@ -5,7 +5,7 @@
 // Reduces a row with a block of threads. Thread t takes elements (or vectors of
 // W) t, t + T, t + 2T, ... of the innermost reduced loop, for all points of the
 // outer ones, into one accumulator; the T partial results are combined in a
-// binary tree: halves over shared memory down to 32, then lanes. The order of
+// binary tree: over shared memory down to 32, then over lanes. The order of
 // additions depends on the shape only. Barrier intervals: one for the elements,
 // and one for each step of the tree. Rows that fit into registers are read
 // once: a thread keeps its elements from the first pass on (keep()).
@@ -25,8 +25,9 @@ inline constexpr int64_t kThreadRow = 16;
 class BlockNest final : public PointNest {
 public:
   /// `threads` is a power of two, at least 32. With `vectors`, the innermost
-  /// loop runs on lanes; its size and range are multiples of their number.
-  /// Unless `kept` is 0, a thread keeps the elements of that many points.
+  /// loop runs on lanes; its size and range are multiples of the number of
+  /// lanes. Unless `kept` is 0, a thread keeps the elements of that many
+  /// points.
   BlockNest(Emitter &e, const Domain &domain, ArrayRef<unsigned> reduced,
             ArrayRef<AffineExpr> at, int64_t threads, bool vectors,
             int64_t kept = 0)
@@ -47,9 +48,9 @@ public:
 
   /// Returns how many threads have work in rows of `length` elements.
   static int64_t threadsFor(int64_t length, int64_t width);
-  /// Decides how many threads have rows of `length` elements that are read
-  /// several times, and what each keeps: few threads with much each, so that
-  /// they meet rarely. `kept` is 0 for rows that are too long.
+  /// Decides how many threads reduce a row of `length` elements that is read
+  /// several times, and how many each keeps. Few threads with many elements
+  /// each need few barriers. `kept` is 0 for rows that are too long.
   static std::pair<int64_t, int64_t> keepingRows(int64_t length, int64_t width);
   /// Combines the elements of all `threads` in each of the shared buffers;
   /// returns one scalar for each reducer, the same in all threads.
@@ -62,8 +63,8 @@ private:
   /// Loops over the calling thread's points, with carried values.
   SmallVector<Value> points(unsigned level, Value thread,
                             ArrayRef<Value> carried, Point point);
-  /// Emits the kept points one by one; those that are not all threads' under a
-  /// condition.
+  /// Emits the kept points one by one; points that not all threads have are
+  /// emitted under a condition.
   SmallVector<Value> keptPoints(Value low, Value high, ArrayRef<Value> carried,
                                 Point point);
   /// Stores a value of the current place, kept under `key`.
@@ -77,11 +78,11 @@ private:
   SmallVector<unsigned> reduced;
   SmallVector<AffineExpr> at;
   int64_t threads, width;
-  int64_t kept;                            ///< points of a thread that it keeps
-  int64_t place = -1;                      ///< the current one of them
-  llvm::DenseMap<unsigned, Value> buffers; ///< of kept values
+  int64_t kept;                            ///< points that a thread keeps
+  int64_t place = -1;                      ///< the current kept point
+  llvm::DenseMap<unsigned, Value> buffers; ///< kept values by key
   llvm::DenseSet<std::pair<unsigned, int64_t>> filled;
-  SmallVector<unsigned> fresh; ///< keys that were filled in this condition
+  SmallVector<unsigned> fresh; ///< keys that were stored in this condition
   Value rangeLow, rangeHigh;
 };
 

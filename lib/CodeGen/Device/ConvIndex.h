@@ -27,19 +27,20 @@ struct ConvIndex {
   bool isStrided() const {
     return llvm::any_of(extents(desc.strides), [](int64_t s) { return s > 1; });
   }
-  /// Returns whether depth() numbers a weight's (channel of the group, window
-  /// point) in the order of memory.
+  /// Returns whether depth() numbers a weight's elements (channel of the group,
+  /// window point) in memory order.
   bool isWeightInOrder() const {
     return desc.channelsLast == desc.weightsLast || window() == 1;
   }
-  /// Returns whether a weight's input channels are neighbours in memory.
+  /// Returns whether a weight's input channels are neighbors in memory.
   bool isWeightAlongChannels() const {
     return desc.weightsLast || window() == 1;
   }
 
-  /// Returns a number of a row, column or depth in i32, if all offsets fit and
-  /// windows make them long to compute: registers for addresses are what tiles
-  /// of 128 x 128 have few of. Offsets have the type of what they follow from.
+  /// Returns the number of a row, column or depth in i32, if all offsets fit
+  /// and windows make the offsets long to compute: tiles of 128 x 128 have few
+  /// registers for addresses. Offsets have the type of the numbers that they
+  /// are computed from.
   Value narrow(Emitter &e, Value number) const;
 
   /// Returns an activation's offset by image, channel and point.
@@ -51,18 +52,18 @@ struct ConvIndex {
                ArrayRef<Value> point) const {
     return activation(e, image, channel, point, desc.out, desc.outChannels);
   }
-  /// Returns an activation's offset where the point is a single number, so that
-  /// its divisors remain visible.
+  /// Returns an activation's offset for a point given as a single number, so
+  /// that its divisors remain visible.
   Value flatActivation(Emitter &e, Value number, Value channel, int64_t points,
                        int64_t channels) const;
-  /// Returns a weight's offset where `number` is split into channel and window
-  /// point.
+  /// Returns a weight's offset if `number` is to be split into channel and
+  /// window point.
   Value weight(Emitter &e, Value out, Value number) const;
   /// Returns a weight's offset by out channel, channel of the group and window.
   Value weight(Emitter &e, Value out, Value in, ArrayRef<Value> at) const;
 
-  /// Splits k into channel and window point; the channel is innermost where it
-  /// is innermost in memory.
+  /// Splits k into channel and window point; the channel is innermost if it is
+  /// so in memory.
   std::pair<Value, SmallVector<Value>> depth(Emitter &e, Value k,
                                              int64_t channels) const;
   /// Splits a row number into image and point.
@@ -83,7 +84,7 @@ struct ConvIndex {
   SmallVector<Value> over(Emitter &e, ArrayRef<Value> in, ArrayRef<Value> at,
                           Value &inside) const;
 
-  /// Adds 0 <= i < size to what holds inside.
+  /// Adds 0 <= i < size to the condition `inside`.
   static void require(Emitter &e, Value &inside, Value i, int64_t size);
 
 private:

@@ -1,4 +1,4 @@
-//===- DeviceAttention.cpp - attention as kernels of a GPU ----------------===//
+//===- DeviceAttention.cpp - attention kernels of a GPU -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -115,7 +115,7 @@ LogicalResult DeviceAttention::emit(ModuleOp into) {
   auto blocks = [&](unsigned number, Emit fn) {
     return emitLaunch(into, number, [&](Emitter &e, Value block) {
       // Two blocks share a multiprocessor, so that one computes while the other
-      // waits: 128 registers a thread, some of which are spilled.
+      // waits. That leaves 128 registers a thread, and some are spilled.
       e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
       AttentionTile tile(e, desc(), operands, form);
       (tile.*fn)(block);

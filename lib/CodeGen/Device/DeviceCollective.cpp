@@ -1,11 +1,12 @@
-//===- DeviceCollective.cpp - what ops of several ranks compute on a GPU --===//
+//===- DeviceCollective.cpp - kernels of collectives on a GPU -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bytes between ranks are the runtime's to move (Runtime/DeviceCollectives.h).
-// Sums need a kernel: it adds the slots of the workspace, one for each rank, in
-// the order of the ranks, into the first one. Pieces of one width share it. A
-// collective that only begins has the same launches; its wait has none.
+// The runtime moves bytes between ranks (Runtime/DeviceCollectives.h). Sums
+// need a kernel: it adds the slots of the workspace, one for each rank, in the
+// order of the ranks, into the first one. Blocks of equal width share the
+// kernel. A collective that only starts has the same launches; its wait has
+// none.
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"
@@ -52,7 +53,7 @@ public:
   }
 
 private:
-  /// The widths of all pieces but the last, and of the last if it differs.
+  /// The width of all blocks but the last, and of the last if it differs.
   SmallVector<int64_t> widths() const {
     SmallVector<int64_t> result;
     for (const runtime::SumPiece &piece : runtime::sumPieces(code.primitive))

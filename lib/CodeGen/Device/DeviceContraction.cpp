@@ -1,4 +1,4 @@
-//===- DeviceContraction.cpp - products and convolutions on a GPU ---------===//
+//===- DeviceContraction.cpp - matmuls and convolutions on a GPU ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,7 +24,7 @@ unsigned Operand::lanes(bool lies, ArrayRef<int64_t> numbers) const {
   for (int64_t number : numbers)
     while (number % lanes)
       lanes /= 2;
-  // Less than 8 bytes are not worth a vector.
+  // A vector of less than 8 bytes does not pay.
   return 2 * lanes >= wide() ? unsigned(lanes) : 1;
 }
 

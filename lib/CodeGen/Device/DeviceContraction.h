@@ -1,9 +1,9 @@
-//===- DeviceContraction.h - products and convolutions on a GPU -*- C++ -*-===//
+//===- DeviceContraction.h - matmuls and convolutions on a GPU --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Describes products and convolutions, which the CPU leaves to a library, as
-// implicit GEMMs: the memory elements for a(m, k) and b(k, n) follow from the
+// Describes matmuls and convolutions, which the CPU leaves to a library, as
+// implicit GEMMs: the addresses of a(m, k) and b(k, n) follow from the
 // primitive's descriptor.
 //
 //===----------------------------------------------------------------------===//
@@ -18,24 +18,24 @@ struct ConvIndex;
 
 /// A tensor of the kernel that is accessed by element offsets.
 struct Operand {
-  unsigned number; ///< argument of the kernel
+  unsigned number; ///< number of the kernel's argument
   Type element;
 
   /// Returns the number of elements in 16 bytes.
   int64_t wide() const {
     return 128 / int64_t(element.getIntOrFloatBitWidth());
   }
-  /// Returns how many elements one access may take: 16 or 8 bytes of them if
-  /// `lies` and all of `numbers` are multiples of it, else 1.
+  /// Returns how many elements one access may take: as many as 16 or 8 bytes
+  /// hold if `lies` is set and all of `numbers` are multiples of it, else 1.
   unsigned lanes(bool lies, ArrayRef<int64_t> numbers) const;
 
-  /// Returns where elements from `offset` on lie.
+  /// Returns the place in memory of the elements from `offset` on.
   Place place(Emitter &e, Value offset, Value inside) const {
     return {address(e, offset), inside};
   }
   /// Loads `lanes` adjacent elements from `offset` on; zeros unless `inside`
-  /// holds (null: it holds). Not by a branch, which the loads behind it would
-  /// wait at: the address is that of zeros.
+  /// holds (null: it holds). There is no branch, since later loads would wait
+  /// for it: instead the address is that of zeros.
   Value load(Emitter &e, Value offset, unsigned lanes, Value inside) const;
   void store(Emitter &e, Value offset, Value v) const;
 
@@ -54,19 +54,19 @@ Value formed(Emitter &e, Value elements, OperandForm as);
 /// Returns the sum of values[i] * strides[i], of the values' type.
 Value linear(Emitter &e, ArrayRef<Value> values, ArrayRef<int64_t> strides);
 
-/// Describes the product of a checked descriptor, which may be added to a
-/// tensor that lies as the result does.
+/// Describes the matmul of a checked descriptor, which may be added to a tensor
+/// with the result's strides.
 DeviceGemm describeProduct(const runtime::PrimitiveDesc &desc, Operand a,
                            Operand b, Operand c,
                            std::optional<Operand> addend = {});
 /// Describes the convolution of a checked descriptor, or one of its gradients,
-/// as products that each make a part of the result; operands are in the order
-/// of runtime::PrimitiveKind.
+/// as matmuls that each make a part of the result; operands are in the order of
+/// runtime::PrimitiveKind.
 SmallVector<DeviceGemm, 0>
 describeConvolution(const runtime::PrimitiveDesc &desc, Operand first,
                     Operand second, Operand result);
-/// Divides the gradient of a strided convolution's input, of which `whole` is a
-/// description as one product.
+/// Splits the input gradient of a strided convolution into several matmuls;
+/// `whole` describes it as one.
 SmallVector<DeviceGemm, 0> describeStridedGrad(const ConvIndex &conv,
                                                const DeviceGemm &whole,
                                                Operand dy, Operand w,

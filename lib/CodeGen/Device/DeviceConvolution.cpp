@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Describes convolutions as products of matrices. With o an output point, i an
-// input point, w a point of the window:
+// Describes convolutions as matmuls. With o an output point, i an input point,
+// w a point of the window:
 //
 //   forward          m = (image, o)      n = out channel   k = (channel, w)
 //   input gradient   m = (image, i)      n = in channel    k = (channel, w)
 //   weight gradient  m = out channel     n = (channel, w)  k = (image, o)
 //
 // one batch a group; input gradients of strided convolutions are several such
-// products (StridedGrad.cpp). Channels-last tensors put the channel innermost
-// in k, so that neighbouring threads load neighbouring words.
+// matmuls (StridedGrad.cpp). Channels-last tensors put the channel innermost in
+// k, so that neighboring threads load neighboring words.
 //
 //===----------------------------------------------------------------------===//
 #include "ConvIndex.h"
@@ -39,30 +39,32 @@ struct Activation {
     return isInput ? conv.pointsIn() : conv.pointsOut();
   }
 
-  /// Returns the offset of a group's channel at a point, both numbers.
+  /// Returns the offset of a group's channel at a point, given by their
+  /// numbers.
   Value offset(Emitter &e, Value group, Value point, Value channel) const {
     Value all = ConvIndex::channelOf(e, conv.narrow(e, group),
                                      conv.narrow(e, channel), channels());
     return flat(e, conv.narrow(e, point), all);
   }
-  /// Finds the element that meets a point of the other activation in `depth`, a
-  /// channel and window point; zero where there is none or `inside` does not
-  /// hold.
+  /// Finds the element that is multiplied with a point of the other activation
+  /// for `depth`, a channel and window point; zero if there is none or `inside`
+  /// does not hold.
   Place placeMet(Emitter &e, Value group, Value other, Value depth,
                  Value inside) const;
 
-  /// Lanes of elements along what is innermost in memory.
+  /// Lanes of elements along the innermost dimension in memory.
   unsigned lanes() const {
     return operand.lanes(true, conv.desc.channelsLast ? channels() : points());
   }
-  /// The same, of elements that placeMet() loads.
+  /// The same, for elements that placeMet() loads.
   unsigned lanesMet() const {
     return conv.desc.channelsLast ? operand.lanes(true, channels())
                                   : operand.lanes(conv.isPointwise(), points());
   }
 
-  /// How often windows read an element of a few channels: so little of an
-  /// image is under a tile that it stays in a multiprocessor's cache meanwhile.
+  /// How often windows read an element of an image with few channels: a tile
+  /// covers so little of it that it stays in the multiprocessor's cache
+  /// meanwhile.
   double readsMet() const {
     constexpr int64_t kFewBits = 8 * 32;
     if (!conv.desc.channelsLast || !isInput ||
@@ -105,7 +107,7 @@ Place Activation::placeMet(Emitter &e, Value group, Value other, Value depth,
   return place;
 }
 
-/// A product for one group, m by n, over k.
+/// Makes a matmul for one group, m by n, over k.
 static DeviceGemm startGemm(const ConvIndex &conv, int64_t m, int64_t n,
                             int64_t k, Operand first, Operand second,
                             Operand result, ProductPrecision precision) {
@@ -122,8 +124,8 @@ static DeviceGemm startGemm(const ConvIndex &conv, int64_t m, int64_t n,
   return gemm;
 }
 
-/// Lets the product's rows be points of one activation, its columns the
-/// channels, and k the channels and window points of the other one.
+/// Makes the matmul's rows the points of one activation, its columns the
+/// channels, and its k the channels and window points of the other one.
 static DeviceGemm describePoints(const ConvIndex &conv, Activation from,
                                  Operand w, Activation to,
                                  ProductPrecision precision) {

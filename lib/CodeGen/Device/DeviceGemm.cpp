@@ -35,10 +35,11 @@ int64_t DeviceGemm::rowsTogether(int64_t multiprocessors) const {
   double row = double(shape.m * aElement.getIntOrFloatBitWidth()) / aReads,
          column = double(shape.n * bElement.getIntOrFloatBitWidth()) / bReads,
          atOnce = double(multiprocessors * shape.resident);
-  // The fewest bytes for so many tiles are those of as many in both directions.
+  // A given number of tiles loads the fewest bytes if its rows load as much as
+  // its columns.
   int64_t rows =
       std::max<int64_t>(std::llround(std::sqrt(atOnce * column / row)), 1);
-  // Where all columns have place beside each other nothing is read twice.
+  // If all columns fit next to each other, nothing is read twice.
   if (double(tilesN()) * double(rows) <= atOnce)
     return 1;
   return std::max<int64_t>(std::min(rows, tilesM()), 1);
@@ -50,7 +51,7 @@ bool DeviceGemm::isCopyable(bool isA) const {
   if (element != operand.type || element.isF64() ||
       lanes * element.getIntOrFloatBitWidth() < 32)
     return false;
-  // Words may go anywhere; more of them keep their direction.
+  // Single words may go anywhere; vectors keep their direction.
   return lanes == 1 || onTensorCores() || !isAlongK(isA);
 }
 
@@ -77,7 +78,7 @@ ContractionShape DeviceGemm::cost() const {
   cost.blocks = blocks();
   cost.share = shape.share;
   cost.resident = shape.resident;
-  if (parts() > 1) // stored, and loaded to be added
+  if (parts() > 1) // partial sums are stored, and loaded to be added
     cost.tileBytes += 2 * double(scratchBytes());
   if (addend)
     cost.tileBytes += area * double(cElement.getIntOrFloatBitWidth()) / 8;
@@ -92,11 +93,11 @@ int64_t DeviceGemm::scratchBytes() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// Threads form a square of 16 x 16, and of each square of 64 x 64 elements
-/// every thread computes 4 x 4.
+/// Threads form a square of 16 x 16, and every thread computes 4 x 4 of each
+/// square of 64 x 64 elements.
 void DeviceGemm::emitProducts(Emitter &e, const Tile &tile, Value thread,
                               Value number) const {
   auto [threadRow, threadColumn] = divided(e, thread, 16);
@@ -148,8 +149,7 @@ static Value together(Emitter &e, ArrayRef<Value> sums) {
       e.b, VectorType::get({int64_t(sums.size())}, type), sums);
 }
 
-/// Stores adjacent sums of a part of a tile; parts are stored as
-/// [part][tile][m][n].
+/// Stores adjacent sums of a part of k; parts are stored as [part][tile][m][n].
 void DeviceGemm::emitPartial(Emitter &e, const Tile &tile,
                              const Result &result) const {
   Value offset =
@@ -174,7 +174,7 @@ Value DeviceGemm::insideOf(Emitter &e, Value row, Value column) const {
   return inside;
 }
 
-/// Loads adjacent elements of what the product is added to, as sums are.
+/// Loads adjacent elements of the tensor that is added to, in the type of sums.
 Value DeviceGemm::loadAddend(Emitter &e, const Tile &tile, Value row,
                              Value column, unsigned lanes) const {
   Value loaded = addend(e, tile.batch, row, column, insideOf(e, row, column))
@@ -182,7 +182,7 @@ Value DeviceGemm::loadAddend(Emitter &e, const Tile &tile, Value row,
   return formed(e, loaded, {type});
 }
 
-/// Stores adjacent elements where they lie inside of the result.
+/// Stores adjacent elements if they lie inside of the result.
 void DeviceGemm::emitStore(Emitter &e, const Tile &tile, Value row,
                            Value column, Value elements) const {
   auto put = [&] {
@@ -195,12 +195,13 @@ void DeviceGemm::emitStore(Emitter &e, const Tile &tile, Value row,
     put();
 }
 
-/// Stores what a thread has of a tile, or of a part of it. The result may lie
-/// where the addend does, so that no load can pass a store before it: some are
-/// issued together, into registers that slices have left.
+/// Stores a thread's sums of a tile, or of a part of it. The result may lie in
+/// the addend's bytes, so that no load can pass a store before it: several
+/// loads are issued together, into registers that slices no longer need.
 void DeviceGemm::emitResults(Emitter &e, const Tile &tile,
                              ArrayRef<Result> results) const {
-  // Where a block is alone on its multiprocessor, nobody hides its waiting.
+  // If a block has a multiprocessor to itself, no other block hides its
+  // waiting.
   size_t words = shape.resident == 1 ? 32 : 16;
   size_t most = words * 32 / type.getIntOrFloatBitWidth();
   while (!results.empty()) {
@@ -279,7 +280,7 @@ SmallVector<Value> DeviceGemm::tileAt(Emitter &e, Value number) const {
   return {ofBatch, e.add(e.mul(group, e.index(rowsGrouped)), row), column};
 }
 
-/// Finds the tile of a block, and its part of k.
+/// Finds a block's tile and part of k.
 DeviceGemm::Tile DeviceGemm::tileOf(Emitter &e, Value block) const {
   Value number = block, part = e.index(0);
   if (parts() > 1)

@@ -2,29 +2,29 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: contractions, as sums over k of a(m, k) * b(k, n), wherever a and b
-// lie in memory: matrix products read strided operands, convolutions compute
-// the address of each element (implicit GEMM).
+// Problem: contractions, sums over k of a(m, k) * b(k, n), with a and b
+// anywhere in memory: matmuls read strided operands, convolutions compute the
+// address of each element (implicit GEMM).
 //
 // Method: a block makes a tile of the result. Slices of both operands pass
-// through shared memory, 16 bytes at once where the operand's description
-// allows it. While one slice is multiplied, the elements of the next one are on
-// their way into registers; they are stored to a second buffer afterwards, so
-// that a slice costs one barrier and its loads wait for each other nowhere:
-// elements that do not exist are loaded from zeros elsewhere, without a branch.
-// Operands that lie in shared memory as they do in global memory take no way
-// through registers: three or four slices are copied asynchronously, and TF32
-// is rounded when fragments are read. f32 and f64: each thread keeps squares of
-// sums in registers and adds products by fused multiply-adds in the order of k.
-// f16, bf16 and TF32: warps multiply 16 x 16 (TF32: 16 x 8) by 16 x 8 at once,
-// by tensor cores, with sums in f32. DeviceTiles.h chooses tiles, and where the
-// result alone gives too few blocks cuts k into parts: partial tiles go to
-// scratch, and a second launch adds them in order. A tensor that the product is
-// added to is read when all sums are complete, by the threads that store the
-// elements, so that it may lie where the result does.
+// through shared memory, 16 bytes at once if the operand's description allows
+// it. While one slice is multiplied, the next one's elements are loaded into
+// registers and then stored to a second buffer, so that a slice costs one
+// barrier. Loads never wait for each other: elements that do not exist are
+// loaded from zeros elsewhere, without a branch. Operands that have the same
+// order in shared and in global memory need no registers: three or four slices
+// are copied asynchronously, and TF32 is rounded when fragments are read. f32
+// and f64: each thread keeps squares of sums in registers and uses fused
+// multiply-adds in the order of k. f16, bf16 and TF32: tensor cores multiply 16
+// x 16 (TF32: 16 x 8) by 16 x 8 for a warp, with sums in f32. DeviceTiles.h
+// chooses tiles. If the result has too few tiles to fill the device, it cuts k
+// into parts: partial tiles go to scratch, and a second launch adds them in
+// order. A tensor that the result is added to is read when all sums are
+// complete, by the threads that store the elements, so that it may share the
+// result's bytes.
 //
-// Guarantee: the order of additions depends on the shape, the device's number
-// of multiprocessors and a block's shared memory only.
+// Guarantee: the order of additions depends only on the shape, the device's
+// number of multiprocessors and a block's shared memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CODEGEN_DEVICE_DEVICEGEMM_H
@@ -40,21 +40,21 @@ namespace ckopt::codegen {
 /// The form of elements in shared memory.
 struct OperandForm {
   Type type;
-  bool tf32 = false; ///< f32 whose fraction is rounded to 10 bits
+  bool tf32 = false; ///< f32 with the fraction rounded to 10 bits
 
   bool operator==(const OperandForm &) const = default;
 };
 
-/// Where adjacent elements lie in memory; zeros unless `inside` holds (null: it
-/// holds).
+/// The place of adjacent elements in memory; they are zeros unless `inside`
+/// holds (null: it holds).
 struct Place {
   Value address, inside;
-  /// Others nearby read the same soon: it is worth a place in the cache of the
-  /// multiprocessor.
+  /// Neighbors read the same bytes soon, so these should stay in the
+  /// multiprocessor's cache.
   bool isShared = false;
 
-  /// Loads `lanes` elements (a vector unless 1). Not by a branch, which the
-  /// loads behind it would wait at: what is outside is loaded from zeros.
+  /// Loads `lanes` elements (a vector unless 1). There is no branch, since
+  /// later loads would wait for it: elements outside are loaded from zeros.
   Value load(Emitter &e, Type element, unsigned lanes) const;
 };
 
@@ -76,8 +76,8 @@ struct DeviceGemm {
   Element a;               ///< loads a by (batch, m, k)
   Element b;               ///< loads b by (batch, k, n)
   Store store;
-  /// Finds elements by (batch, m, n) of what the product is added to, which has
-  /// the result's type and lies as it does; null: nothing.
+  /// Finds elements, by (batch, m, n), of the tensor that is added, which has
+  /// the result's type and strides; null: nothing is added.
   Element addend;
   Type cElement; ///< type of the result's elements in memory
   /// The dimension of a slice along which adjacent threads load, because memory
@@ -85,20 +85,21 @@ struct DeviceGemm {
   bool aAlongK = true, bAlongN = true, cAlongN = true;
   /// The number of elements along that dimension that one access may take.
   /// Groups of this size, counted from 0, are adjacent and aligned in memory,
-  /// and lie inside of the shape completely or not at all.
+  /// and lie completely inside or outside of the shape.
   unsigned aLanes = 1, bLanes = 1, cLanes = 1;
   /// How often a block reads an element of memory while it is in the
   /// multiprocessor's own cache.
   double aReads = 1, bReads = 1;
 
-  /// Returns whether tensor cores multiply.
+  /// Returns whether tensor cores are used.
   bool onTensorCores() const {
     return operand.tf32 || operand.type.isF16() || operand.type.isBF16();
   }
-  /// How it is cut into blocks; chooseShape() decides, when all else is known.
+  /// The division into blocks; chooseShape() decides it when everything else is
+  /// known.
   TileShape shape;
-  /// How many rows of tiles are numbered column by column; shape follows from
-  /// the problem, and this from shape.
+  /// How many rows of tiles are numbered column by column. It follows from
+  /// shape.
   int64_t rowsGrouped = 1;
   void chooseShape(const TileDevice &device, const ContractionVariant &variant);
   int64_t slice() const { return shape.slice; }
@@ -109,15 +110,15 @@ struct DeviceGemm {
   int64_t blocks() const { return tiles() * parts(); }
   /// Returns the bytes of partial results; 0 with one part.
   int64_t scratchBytes() const;
-  /// Returns how blocks share the work.
+  /// Returns how blocks share the work, for costs.
   ContractionShape cost() const;
 
   /// Emits the code of block number `block`: a tile of the result, or of one
   /// part of it.
   void emitTile(Emitter &e, Value block) const;
-  /// The neighbouring elements of the result whose parts one thread adds.
+  /// The neighboring elements of the result whose parts one thread adds.
   int64_t sumLanes() const;
-  /// The groups of so many elements in all tiles.
+  /// The number of such groups in all tiles.
   int64_t sums() const { return tiles() * shape.m * shape.n / sumLanes(); }
   /// Emits the code that adds the parts of elements [first, first + sumLanes())
   /// of the tiles, in order.
@@ -127,8 +128,8 @@ struct DeviceGemm {
 
 private:
   struct Tile;
-  /// Returns rowsGrouped. Blocks that run at the same time are near each other
-  /// in both directions with it, and load fewer bytes that the L2 cache does
+  /// Returns rowsGrouped. With it, blocks that run at the same time are near
+  /// each other in both directions, and load fewer bytes that the L2 cache does
   /// not have.
   int64_t rowsTogether(int64_t multiprocessors) const;
   /// A slice of an operand that is copied to shared memory.
@@ -138,26 +139,27 @@ private:
     unsigned lanes;
     Value origin; ///< first row or column of the tile
     int64_t limit;
-    Value staged; ///< elements of each thread, on their way
+    Value staged; ///< each thread's elements between load and store
     Value shared;
   };
   /// Returns whether a slice of a (else of b) lies in shared memory as [m or
-  /// n][k] rather than [k][m or n]. What is copied as it is, and TF32, does if
-  /// vectors from memory run along k; other halves always, because their
-  /// fragments are pairs along k.
+  /// n][k] rather than [k][m or n]. Slices that are copied unchanged, and TF32,
+  /// do if vectors in memory run along k. Other 16-bit slices always do,
+  /// because their fragments are pairs along k.
   bool depthInside(bool isA) const {
     if (!onTensorCores() || operand.tf32 || shape.isCopied)
       return onTensorCores() && isAlongK(isA);
     return true;
   }
   bool isAlongK(bool isA) const { return isA ? aAlongK : !bAlongN; }
-  /// Returns whether slices of the operand may be copied as they are.
+  /// Returns whether slices of the operand may be copied unchanged.
   bool isCopyable(bool isA) const;
   /// Returns the number of elements between rows of a slice in shared memory,
   /// padded so that threads that access it together use different banks (32
-  /// words). For [m or n][k]: 8 rows of pairs of halves lie 20 words apart;
-  /// rows of pairs of words, of which 4 are read at once, 40. For [k][m or n]:
-  /// 4 x 8 words of TF32 are read from every other row, 136 or 264 words apart.
+  /// words). For [m or n][k]: 8 rows of pairs of 16-bit elements lie 20 words
+  /// apart; rows of pairs of words, of which 4 are read at once, 40. For [k][m
+  /// or n]: 4 x 8 words of TF32 are read from every other row, 136 or 264 words
+  /// apart.
   int64_t pitch(bool isA) const {
     if (shape.isCopied && onTensorCores())
       return depthInside(isA) ? slice() + (operand.tf32 ? 4 : 8)
@@ -205,7 +207,7 @@ private:
                     Value number) const;
   void emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
                         Value number) const;
-  /// Adjacent elements of a result with their complete sums.
+  /// Adjacent elements of the result with their complete sums.
   struct Result {
     Value row, column;
     SmallVector<Value, 4> sums;
@@ -216,8 +218,8 @@ private:
                                        Value thread) const;
   void emitResults(Emitter &e, const Tile &tile,
                    ArrayRef<Result> results) const;
-  /// Returns whether results pass through shared memory: rows of them take
-  /// vectors, and slices are of their type and leave room.
+  /// Returns whether results pass through shared memory: their rows take
+  /// vectors, slices have their type, and there is room.
   bool gathersResults() const;
   void emitGatheredResults(Emitter &e, const Tile &tile) const;
   void emitPartial(Emitter &e, const Tile &tile, const Result &result) const;
@@ -227,7 +229,7 @@ private:
   void emitStore(Emitter &e, const Tile &tile, Value row, Value column,
                  Value elements) const;
   Tile tileOf(Emitter &e, Value block) const;
-  /// Returns batch, row and column, in tiles, of a tile by its number.
+  /// Returns batch, row and column of a tile, in tiles, by its number.
   SmallVector<Value> tileAt(Emitter &e, Value number) const;
 };
 

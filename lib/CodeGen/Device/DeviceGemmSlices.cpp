@@ -1,8 +1,8 @@
-//===- DeviceGemmSlices.cpp - slices of operands, through shared memory ---===//
+//===- DeviceGemmSlices.cpp - slices of operands in shared memory ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Brings slices of both operands to shared memory while others are multiplied:
+// Moves slices of both operands to shared memory while others are multiplied:
 // through registers, with one or two buffers, or by asynchronous copies, with
 // three or four.
 //
@@ -54,7 +54,7 @@ void DeviceGemm::forEachVector(
   }
 }
 
-/// Returns where a vector of the slice lies whose first depth is `from`.
+/// Returns the place of the slice's vector whose first depth is `from`.
 Place DeviceGemm::placeOf(Emitter &e, const Tile &tile, Value from,
                           const Slice &s, Value depth, Value across) const {
   Value where = e.add(s.origin, across), deep = e.add(from, depth);
@@ -69,8 +69,8 @@ Place DeviceGemm::placeOf(Emitter &e, const Tile &tile, Value from,
                : s.element(e, tile.batch, deep, where, inside);
 }
 
-/// Begins to load the slice whose first depth is `from`. Nothing here reads
-/// what was loaded, so that no load waits for another one.
+/// Starts to load the slice whose first depth is `from`. Nothing here reads a
+/// loaded element, so that no load waits for another one.
 void DeviceGemm::emitLoads(Emitter &e, const Tile &tile, Value thread,
                            Value from, const Slice &s) const {
   forEachVector(e, thread, s, [&](Value depth, Value across, Value staged) {
@@ -84,7 +84,7 @@ void DeviceGemm::emitLoads(Emitter &e, const Tile &tile, Value thread,
   });
 }
 
-/// Begins to copy the slice whose first depth is `from` to buffer `number`.
+/// Starts to copy the slice whose first depth is `from` to buffer `number`.
 void DeviceGemm::emitCopiesAsync(Emitter &e, const Tile &tile, Value thread,
                                  Value from, Value number,
                                  const Slice &s) const {
@@ -104,7 +104,8 @@ void DeviceGemm::emitCopiesAsync(Emitter &e, const Tile &tile, Value thread,
   });
 }
 
-/// Copies what emitLoads loaded to buffer `number`, in the form of operands.
+/// Copies the elements that emitLoads loaded to buffer `number`, in the form of
+/// operands.
 void DeviceGemm::emitCopies(Emitter &e, Value thread, Value number,
                             const Slice &s) const {
   bool depthInside = this->depthInside(s.isA);
@@ -139,8 +140,8 @@ void DeviceGemm::emitCopies(Emitter &e, Value thread, Value number,
 Value DeviceGemm::bufferStart(Emitter &e, Value number, bool isA) const {
   return e.mul(number, e.index(sharedElements(isA)));
 }
-/// Multiplies the slice in the only buffer while the next one is loaded, which
-/// takes its place when all threads have read it.
+/// Multiplies the slice in the only buffer while the next one is loaded. That
+/// replaces it when all threads have read it.
 void DeviceGemm::emitOneBuffer(Emitter &e, const Tile &tile, Value from,
                                const SliceStep &load,
                                const SliceStep &copy) const {
@@ -158,8 +159,8 @@ void DeviceGemm::emitOneBuffer(Emitter &e, const Tile &tile, Value from,
   });
 }
 
-/// Adds the products of all slices. Each interval multiplies one while the next
-/// one is loaded, and stores that to the other buffer, which nobody reads.
+/// Multiplies and adds all slices. Each interval multiplies one while the next
+/// one is loaded, and stores that to the other buffer, which no thread reads.
 void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
   auto stage = [&](bool isA) {
     return e.privateBuffer(isA ? aElement : bElement, kThreads,
@@ -204,9 +205,9 @@ void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
   });
 }
 
-/// Adds the products of all slices, of which all buffers but one are filled
-/// ahead. A buffer is filled again behind the barrier that follows the wait for
-/// the next slice, when all threads have read it.
+/// Multiplies and adds all slices; all buffers but one are filled ahead. A
+/// buffer is filled again behind the barrier that follows the wait for the next
+/// slice, when all threads have read it.
 void DeviceGemm::emitSlicesAsync(Emitter &e, const Tile &tile) const {
   const Slice slices[] = {
       {a, true, aAlongK, aLanes, tile.row, m, {}, tile.sharedA},
@@ -229,8 +230,9 @@ void DeviceGemm::emitSlicesAsync(Emitter &e, const Tile &tile) const {
     e.forThreads(kThreads, [&](Value thread) { copy(thread, from, number); });
     return SmallVector<Value>();
   });
-  // The buffers that are multiplied and filled: a remainder by three or four
-  // would be a chain of instructions that all warps wait for at each barrier.
+  // The buffers that are multiplied and filled. They are counted, since a
+  // remainder by three or four would be a chain of instructions that all warps
+  // wait for at each barrier.
   auto after = [&](Value number) {
     Value next = e.add(number, e.index(1));
     Value isEnd =

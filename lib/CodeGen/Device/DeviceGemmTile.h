@@ -1,4 +1,4 @@
-//===- DeviceGemmTile.h - what one block of a contraction has ---*- C++ -*-===//
+//===- DeviceGemmTile.h - a block's tile of a contraction -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,8 @@ namespace ckopt::codegen {
 /// The tile that one block computes.
 struct DeviceGemm::Tile {
   Value batch, row, column; ///< position of its first element
-  Value partial;   ///< number of the part among all; null: the result is stored
+  Value partial;   ///< number of the part among all; null: k is not split, and
+                   ///< the result is stored
   Value low, high; ///< range of k
   Value sharedA, sharedB;
   Value sums; ///< sums of each thread

@@ -22,7 +22,7 @@ static constexpr int64_t kRows = 16, kColumns = 8;
 
 namespace {
 /// The part of a tile that a warp computes. The eight warps are 4 x 2, or 2 x 4
-/// where columns are more: squares load the fewest fragments.
+/// if the tile is wider than high: square parts load the fewest fragments.
 struct WarpTile {
   explicit WarpTile(const TileShape &shape)
       : warpsN(shape.n > shape.m ? 4 : 2), m(shape.m / (8 / warpsN)),
@@ -135,9 +135,9 @@ bool DeviceGemm::gathersResults() const {
 }
 
 /// Stores a tile in rows of vectors, through the shared memory of a's slices. A
-/// fragment has 16 bytes of a row of halves, 32 of one of f32, a part of what
-/// memory takes at once: stores took longer than the products of few channels.
-/// Each pass moves the 16 rows of a fragment of all warps.
+/// fragment has only 16 (16-bit types) or 32 (f32) bytes of a row, less than a
+/// memory transaction, so that direct stores dominated matmuls with few
+/// channels. Each pass moves the 16 rows of a fragment of all warps.
 void DeviceGemm::emitGatheredResults(Emitter &e, const Tile &tile) const {
   const WarpTile part(shape);
   int64_t warpsM = 8 / part.warpsN, blocks = part.n / kColumns;

@@ -1,4 +1,4 @@
-//===- DeviceReduction.cpp - what reductions do on a GPU alone ------------===//
+//===- DeviceReduction.cpp - reductions on a GPU --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,15 +14,14 @@ using namespace ckopt::codegen;
 /// Rows that a thread loads before it uses one.
 static constexpr int64_t kRowsInFlight = 8;
 
-/// Lets a thread take 128 registers. Unless told, ptxas takes a half of that to
-/// have more threads, and then waits for some loads before it issues the
-/// others.
+/// Lets a thread take 128 registers. Otherwise ptxas takes half as many to have
+/// more threads, and then waits for some loads before it issues the others.
 static void letLoadsFly(Emitter &e) {
   e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
 }
 
-/// Gives a thread as many columns as 16 bytes hold, if all loads and stores are
-/// of vectors then. Chunks, and with them the order of sums, stay.
+/// Gives a thread as many columns as 16 bytes hold, if all its loads and stores
+/// then are vectors. Chunks, and with them the order of sums, stay the same.
 void ReductionKernel::planColumns() {
   int64_t columns = domain->loops.back().size;
   if (lanes == 1 || columns == 0 || columns % int64_t(lanes))
@@ -63,8 +62,8 @@ SmallVector<AffineExpr> ReductionKernel::atRow(Emitter &e,
 
 /// Reduces a chunk of columns to means and sums of squares around them in one
 /// pass: a tile of rows, all loaded before one is used, has its own mean and
-/// squares around that, which are merged into those of the rows before it by
-/// Chan, Golub and LeVeque's formula. So nothing cancels, whatever the mean.
+/// squares around that, which Chan, Golub and LeVeque's formula merges into
+/// those of the rows before it. So nothing cancels, whatever the mean.
 void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
                                   Value chunk, AffineExpr lane,
                                   ArrayRef<Value> masks) {
@@ -116,10 +115,10 @@ void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
                 ArrayRef(states).drop_front(n), chunk, point, lane, masks);
 }
 
-/// Returns how many rows of columns a thread loads before it uses one: fewer
-/// where each has elements of several tensors, functions whose polynomials are
-/// computed for all rows side by side, or an index of several loops: all take
-/// registers.
+/// Returns how many rows of columns a thread loads before it uses one. They are
+/// fewer if registers are needed for elements of several tensors, for functions
+/// whose polynomials are computed for all rows side by side, or for an index of
+/// several loops.
 int64_t ReductionKernel::rowsInFlight() {
   int64_t elements = 1;
   for (const Domain::Loop &loop : domain->loops)
@@ -138,8 +137,8 @@ int64_t ReductionKernel::rowsInFlight() {
              : kRowsInFlight;
 }
 
-/// Reduces a chunk of columns in tiles of rows, all loaded before one is used:
-/// pairs of rows, pairs of these, then the tiles in order, in blocks where
+/// Reduces a chunk of columns in tiles of rows, all loaded before one is used.
+/// It adds pairs of rows, pairs of these, then the tiles in order, in blocks if
 /// there are many.
 void ReductionKernel::emitSums(Emitter &e, ArrayRef<AffineExpr> point,
                                Value chunk, AffineExpr lane,

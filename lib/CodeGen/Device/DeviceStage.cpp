@@ -4,8 +4,8 @@
 //
 // Builds launches: a loop over blocks around loops over threads. Items are
 // numbered; either every thread handles one (emitThreads), or every block one
-// together (emitBlocks). The assignment of items to blocks depends on the shape
-// alone.
+// together (emitBlocks). The assignment of items to blocks depends only on the
+// shape.
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"

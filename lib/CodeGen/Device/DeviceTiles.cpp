@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rates are those of an H200: bounds from its data sheet and machine code, and
-// what prototypes of such loops reached of the tightest one. Only their
-// proportions matter here.
+// The rates are an H200's: bounds from its data sheet and machine code, and the
+// share of the tightest bound that prototypes of such loops reached. Only their
+// ratios matter here.
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceTiles.h"
@@ -23,8 +23,8 @@ namespace {
 struct Tile {
   int64_t m, n;
   int64_t resident; ///< blocks of it that share a multiprocessor
-  /// Products in a given time by fused multiply-adds, over those of 128 x 128
-  /// (0: no such code). Small tiles load more bytes a product.
+  /// Speed of fused multiply-adds relative to tiles of 128 x 128 (0: no such
+  /// code). Small tiles load more bytes for each multiplication.
   double threads;
 };
 
@@ -34,58 +34,60 @@ static constexpr Tile kTiles[] = {{128, 128, 2, 1},   {128, 64, 2, 0.85},
                                   {64, 128, 2, 0.85}, {64, 64, 4, 0.68},
                                   {128, 256, 1, 0},   {256, 128, 1, 0}};
 
-/// A multiprocessor's cycles in a microsecond, and what it does in one at most:
-/// products by mma.sync (62 % of what the data sheet says of tensor cores, as
-/// microbenchmarks of Hopper have found), of words and of halves; bytes of
-/// shared memory; its share of the L2 cache's bytes (34 were measured).
+/// Cycles of a multiprocessor in a microsecond, and the most that it does in
+/// one: multiplications by mma.sync of 32-bit and of 16-bit operands (62 % of
+/// the tensor cores' rate in the data sheet, as microbenchmarks of Hopper have
+/// found); bytes of shared memory; its share of the L2 cache's bytes (34 were
+/// measured).
 static constexpr double kCycles = 1755, kWordProducts = 635,
                         kHalfProducts = 1270, kSharedRate = 128,
                         kCacheRate = 34;
-/// What loops reach of the tightest of these bounds, measured: where two blocks
-/// share a multiprocessor, and where one is alone, whose warps wait at the same
-/// barrier. Words are rounded on their way, which takes issue slots in bursts.
-/// Products of 4,096 by TF32: 165 TFLOP/s with two blocks of 128 x 128, 139
-/// with one of 128 x 256; of halves 381 and 409.
+/// Measured share of the tightest of these bounds: if two blocks share a
+/// multiprocessor, and if one has it to itself, whose warps wait at the same
+/// barrier. TF32 operands are rounded when they are read, which takes issue
+/// slots in bursts. Matmuls of size 4,096 by TF32: 165 TFLOP/s with two blocks
+/// of 128 x 128, 139 with one of 128 x 256; in 16 bits 381 and 409.
 static constexpr double kWordsReached = 0.7, kHalvesReached = 0.8,
                         kWordsAlone = 0.56, kHalvesAlone = 0.7;
-/// What is left of that where slices pass through registers.
+/// The share of that which remains if slices pass through registers.
 static constexpr double kPastRegisters = 0.8;
-/// A multiprocessor's products in a microsecond with tiles of 128 x 128 by
-/// fused multiply-adds.
+/// Multiplications of a multiprocessor in a microsecond by fused multiply-adds
+/// with tiles of 128 x 128.
 static constexpr double kThreadRate = 0.155e6;
 static constexpr double kLaunchMicroseconds = 3;
-/// Products for which instructions are issued in a cycle beside loads (most of
-/// the others round words); and instructions that each load costs that takes
-/// less than 16 bytes: its address, whether it is inside. A multiprocessor
-/// issues 4 of 32 threads in a cycle. Counted in SASS.
+/// Multiplications for which instructions are issued in a cycle in addition to
+/// loads (most of the other instructions round TF32), and the instructions of
+/// each load of less than 16 bytes: its address, and whether it is inside. A
+/// multiprocessor issues 4 instructions of 32 threads in a cycle. Counted in
+/// SASS.
 static constexpr double kWordsIssued = 546, kHalvesIssued = 2214,
                         kLoadInstructions = 14, kIssued = 128;
-/// What of a multiprocessor's rate a block reaches that is alone on it, where
-/// others fit beside it (0.88 and 0.9 were measured with a fourth buffer).
+/// The share of a multiprocessor's rate that one resident block reaches if
+/// several would fit (0.88 and 0.9 were measured with a fourth buffer).
 static constexpr double kAlone = 0.8;
-/// What starting and ending a block costs, as a length of k.
+/// The cost of starting and ending a block, as a length of k.
 static constexpr double kBlockDepth = 48;
 /// The shortest part of k that is worth a block.
 static constexpr int64_t kLeastPart = 256;
-/// Of each block, what the system takes of a multiprocessor's shared memory;
-/// and what a multiprocessor has where a block may have no more than 99 KiB.
+/// Shared memory that the system takes for each block; and a multiprocessor's
+/// shared memory if a block may have no more than 99 KiB.
 static constexpr int64_t kSystemShared = 1024, kLeastShared = 160 * 1024;
-/// Registers for elements on their way, of tensor cores and f64, and else, and
-/// the most loads: where each has an address of its own, more take what
-/// registers the sums of a tile of 128 x 128 leave.
+/// Registers for elements that are being loaded: with tensor cores and f64, and
+/// otherwise. Then the most loads if each has its own address; more would take
+/// registers from the sums of a tile of 128 x 128.
 static constexpr int64_t kStagedWide = 16, kStagedThread = 12, kMostLoads = 12,
                          kStagedAlone = 24;
 
 namespace {
-/// The way of slices to shared memory.
+/// How slices reach shared memory.
 struct Pipeline {
   int64_t slice, buffers;
   bool isCopied;
 };
 } // namespace
 
-/// Returns the bytes of one slice of both operands in shared memory, whose rows
-/// are padded: copied words by 4, others by 8 elements.
+/// Returns the bytes of one slice of both operands in shared memory. Rows are
+/// padded: by 4 elements if 32-bit words are copied, else by 8.
 static int64_t sliceBytes(const TileProblem &p, const Tile &t, int64_t slice,
                           bool isCopied) {
   int64_t pad = isCopied && p.sharedBytes == 4 ? 4 : 8;
@@ -95,11 +97,11 @@ static int64_t sliceBytes(const TileProblem &p, const Tile &t, int64_t slice,
   return (side(t.m) + side(t.n)) * p.sharedBytes;
 }
 
-/// Returns whether threads load whole vectors of such slices, and products take
-/// whole ones.
+/// Returns whether threads load whole vectors of such slices, and instructions
+/// of tensor cores take whole ones.
 static bool isPossible(const TileProblem &p, const Tile &t, int64_t slice) {
   int64_t a = t.m * slice / kTileThreads, b = t.n * slice / kTileThreads;
-  // An instruction of tensor cores takes 16 halves, or 8 words.
+  // An instruction of tensor cores takes 16 elements of 16 bits, or 8 of 32.
   int64_t step = p.onTensorCores && p.sharedBytes < 4 ? 16 : 8;
   return a >= p.aLanes && b >= p.bLanes && a % p.aLanes == 0 &&
          b % p.bLanes == 0 && slice >= step &&
@@ -107,7 +109,7 @@ static bool isPossible(const TileProblem &p, const Tile &t, int64_t slice) {
          (p.sumBytes <= 4 || t.resident == 4);
 }
 
-/// Returns whether its elements on their way fit into registers, too.
+/// Returns whether the elements being loaded also fit into registers.
 static bool isFast(const TileProblem &p, const Tile &t, int64_t slice,
                    bool isCopied) {
   int64_t a = t.m * slice / kTileThreads, b = t.n * slice / kTileThreads;
@@ -117,13 +119,15 @@ static bool isFast(const TileProblem &p, const Tile &t, int64_t slice,
                                                      : kStagedThread;
   if (staged > most || (p.onTensorCores && slice < 16))
     return false;
-  // ptxas gives so few sums 32 registers, and spills what deeper slices load.
+  // ptxas gives kernels with so few sums 32 registers, and spills the loads of
+  // deeper slices.
   if (t.resident == 4 && slice > 32)
     return false;
   return t.resident == 4 || a / p.aLanes + b / p.bLanes <= kMostLoads;
 }
 
-/// Returns the shared memory for each of so many blocks on a multiprocessor.
+/// Returns the shared memory for each of this number of blocks on a
+/// multiprocessor.
 static int64_t sharedOfBlock(const TileDevice &device, int64_t resident) {
   int64_t all = device.sharedBytes + kSystemShared;
   return std::min(device.sharedBytes, all < kLeastShared
@@ -131,9 +135,9 @@ static int64_t sharedOfBlock(const TileDevice &device, int64_t resident) {
                                           : all / resident - kSystemShared);
 }
 
-/// Returns the longest slices that are fast for a tile, copied ahead where that
-/// is possible, or what the variant asks for; none: this tile does not fit.
-/// Slices of 128 bytes a row halve the barriers, and load whole lines.
+/// Returns the longest slices that are fast for a tile, copied ahead if
+/// possible, or those that the variant asks for; none: this tile does not fit.
+/// Slices of 128 bytes a row halve the barriers, and load whole cache lines.
 static std::optional<Pipeline> pipelineOf(const TileProblem &p, const Tile &t,
                                           const TileDevice &device,
                                           const ContractionVariant &variant) {
@@ -166,13 +170,13 @@ static std::optional<Pipeline> pipelineOf(const TileProblem &p, const Tile &t,
   return choose(variant.stages == 1 ? 1 : 2, false, device.sharedBytes);
 }
 
-/// Returns whether a tile is what a variant asks for.
+/// Returns whether a tile is one that the variant asks for.
 static bool isWanted(const Tile &t, int64_t tile) {
   return std::max(t.m, t.n) == tile && (t.m == t.n || tile > 128);
 }
 
-/// Returns the cycles for one k of a tile that loads of less than 16 bytes take
-/// more than others.
+/// Returns the extra cycles, for one k of a tile, of loads of less than 16
+/// bytes.
 static double cyclesOfNarrowLoads(const TileProblem &p, const Tile &t) {
   double wide = 16 / double(p.memoryBytes);
   auto more = [&](int64_t length, int64_t lanes) {
@@ -182,7 +186,7 @@ static double cyclesOfNarrowLoads(const TileProblem &p, const Tile &t) {
          kIssued;
 }
 
-/// Returns a multiprocessor's products in a microsecond.
+/// Returns a multiprocessor's multiplications in a microsecond.
 static double rateOf(const TileProblem &p, const Tile &t, bool isCopied) {
   double m = double(t.m), n = double(t.n), products = m * n;
   double narrow = cyclesOfNarrowLoads(p, t);
@@ -218,7 +222,7 @@ public:
         tiles(double(p.batch) * double(llvm::divideCeil(p.m, t.m)) *
               double(llvm::divideCeil(p.n, t.n))) {}
 
-  /// Microseconds where each tile has so many blocks.
+  /// Microseconds if each tile has this number of blocks.
   double microseconds(int64_t parts, int64_t partLength) const {
     double time = blocks(tiles * double(parts), std::min(partLength, p.k));
     if (parts > 1)
@@ -233,7 +237,7 @@ public:
 private:
   double blocks(double count, int64_t depth) const {
     double block = double(t.m * t.n) * (double(depth) + kBlockDepth) / rate;
-    // Blocks of the multiprocessor that has most; in turn, two at a time.
+    // Blocks of the multiprocessor with most blocks; two of them run at a time.
     double most = std::ceil(count / processors);
     if (t.resident == 1)
       return most * block;
@@ -253,7 +257,8 @@ TileShape ckopt::codegen::chooseTile(const TileProblem &p,
                                      const ContractionVariant &variant) {
   TileShape best;
   double least = -1;
-  TileProblem wide = p; // what rates of devices are of
+  // Rates of devices are for the widest loads.
+  TileProblem wide = p;
   wide.aLanes = wide.bLanes = 16 / p.memoryBytes;
   wide.aReads = wide.bReads = 1;
   bool hasWanted = llvm::any_of(kTiles, [&](const Tile &t) {

@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a tile of 128 x 128 needs the fewest bytes a product, but few of
-// them leave multiprocessors without work, and the last of many run when most
-// are idle. Smaller tiles, and parts of k that are added up afterwards, make
-// more blocks of less work each. Method: estimates the time of every choice by
-// waves of blocks over the device's multiprocessors, and takes the shortest. A
-// variant for tests leaves fewer choices. Guarantee: the choice follows from
-// shape, types, the number of multiprocessors and a block's shared memory
-// alone, so a contraction has the same bits in every plan. Complexity: O(parts)
-// for each shape of tile.
+// Problem: a tile of 128 x 128 loads the fewest bytes for each multiplication.
+// But few such tiles leave multiprocessors without work, and the last of many
+// run when most multiprocessors are idle. Smaller tiles, and parts of k that
+// are added up afterwards, make more blocks of less work each. Method: this
+// file estimates the time of every choice by waves of blocks over the device's
+// multiprocessors, and takes the shortest. A variant for tests leaves fewer
+// choices. Guarantee: the choice depends only on shape, types, the number of
+// multiprocessors and a block's shared memory, so a contraction has the same
+// bits in every plan. Complexity: O(parts) for each shape of tile.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CODEGEN_DEVICE_DEVICETILES_H
@@ -23,24 +23,25 @@
 
 namespace ckopt::codegen {
 
-/// What a contraction is cut for.
+/// Properties of the device that a contraction is cut for.
 struct TileDevice {
   int64_t multiprocessors;
   int64_t sharedBytes; ///< shared memory that a block may have
 };
 
-/// What decides how a contraction is cut.
+/// Properties of a contraction that decide how it is cut.
 struct TileProblem {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   bool onTensorCores = false;
-  int64_t sumBytes = 4;    ///< of an element of the sums
-  int64_t memoryBytes = 4; ///< of an operand's element, the larger one
-  int64_t sharedBytes = 4; ///< of an operand's element in shared memory
-  /// Of an operand's elements, how many one load takes.
+  int64_t sumBytes = 4;    ///< bytes of an element of the sums
+  int64_t memoryBytes = 4; ///< bytes of an operand's element, the larger one
+  int64_t sharedBytes = 4; ///< bytes of an operand's element in shared memory
+  /// The number of an operand's elements in one load.
   int64_t aLanes = 1, bLanes = 1;
-  /// How often it reads them for each time that they come from the L2 cache.
+  /// How often a block reads an operand's elements for each time that they come
+  /// from the L2 cache.
   double aReads = 1, bReads = 1;
-  /// Both operands may be copied to shared memory as they are.
+  /// Both operands may be copied to shared memory unchanged.
   bool isCopyable = false;
 };
 
@@ -49,11 +50,11 @@ struct TileShape {
   int64_t m = 64, n = 64;
   /// The part of k that one buffer in shared memory holds.
   int64_t slice = 16;
-  int64_t parts = 1, partLength = 1; ///< of k
+  int64_t parts = 1, partLength = 1; ///< number of parts of k, and their length
   int64_t resident = 4;              ///< blocks that share a multiprocessor
-  int64_t buffers = 2;               ///< in shared memory, of each operand
-  bool isCopied = false;             ///< asynchronously, past registers
-  /// Of the products in a given time by tiles of 128 x 128, for costs.
+  int64_t buffers = 2;   ///< number in shared memory, for each operand
+  bool isCopied = false; ///< copied asynchronously, without registers
+  /// Speed relative to tiles of 128 x 128, for costs.
   double share = 1;
 
   bool operator==(const TileShape &) const = default;
@@ -61,7 +62,7 @@ struct TileShape {
 
 /// Threads of a block.
 inline constexpr int64_t kTileThreads = 256;
-/// What parts of k are a multiple of; slices divide it.
+/// Parts of k are a multiple of this, and slices divide it.
 inline constexpr int64_t kPartStep = 64;
 /// The most bytes that partial results of one contraction take.
 inline constexpr int64_t kMostPartialBytes = int64_t(32) << 20;

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The emitter's functions that only launches in block form need. A buffer is an
-// argument of the launch in an address space of its own; the lowering of block
-// form decides where it lies.
+// These functions of the emitter are needed only by launches in block form. A
+// buffer is an argument of the launch in an address space of its own; the
+// lowering of block form decides where it lies.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/Emitter.h"

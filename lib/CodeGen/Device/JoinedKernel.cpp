@@ -1,15 +1,15 @@
-//===- JoinedKernel.cpp - flat kernels of several shapes as one -----------===//
+//===- JoinedKernel.cpp - horizontally fused kernels of several shapes ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a launch for each of many small tensors costs more than what it
-// computes. Method: one launch has the blocks of all parts (FlatParts.h), one
-// after another. A block finds the number of its part by a binary search
-// over the first blocks, in branches that all its threads take together; a
-// switch over it gives the part's addresses and length (of nested branches LLVM
-// makes selections, which keep all addresses in registers). Then there is one
-// body for all; a thread computes one vector, as in an elementwise kernel.
-// Guarantee: the bits of the kernels that it was made of.
+// Problem: launching a kernel for each of many small tensors costs more than
+// its arithmetic. Method: one launch has the blocks of all parts (FlatParts.h),
+// one after another. A block finds the number of its part by a binary search
+// over the first blocks, in branches that all its threads take together. A
+// switch over it gives the part's addresses and length (from nested branches
+// LLVM would make selects, which keep all addresses in registers). Then there
+// is one body for all parts; a thread computes one vector, as in an elementwise
+// kernel. Guarantee: the bits are those of the separate kernels.
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"
@@ -58,8 +58,8 @@ LogicalResult JoinedKernel::plan() {
   return success();
 }
 
-/// Makes the function of one part, of one dimension that is long enough for
-/// all; what has one element has no dimension. Reshapes are gone.
+/// Makes the function of one part. It has one dimension that is long enough for
+/// all parts; tensors of one element have no dimension. Reshapes are removed.
 func::FuncOp JoinedKernel::makeBody(OpBuilder &builder) {
   const FlatPart &part = parts.front();
   int64_t longest = 0;

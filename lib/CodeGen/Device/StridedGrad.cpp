@@ -4,12 +4,12 @@
 //
 // Problem: with strides s, only some window points lie over an output point:
 // for an input point i those w where i + pad - w * dilation is a multiple of s.
-// A sum over all window points multiplies by zero otherwise, three times of
-// four with strides of 2. Method: input points are divided in classes by i mod
-// s; the window points of a class are w0, w0 + g, w0 + 2g, ..., and output
-// points follow from them without a division. Each class is a product of its
-// own, in a launch of its own. Guarantee: every input point is in one class;
-// the terms of its sum that are left keep their order.
+// A sum over all window points would multiply by zero for the others, three
+// times out of four with strides of 2. Method: input points are divided in
+// classes by i mod s; the window points of a class are w0, w0 + g, w0 + 2g,
+// ..., and output points follow from them without a division. Each class is a
+// separate matmul, in a separate launch. Guarantee: every input point is in one
+// class; the remaining terms of its sum keep their order.
 //
 //===----------------------------------------------------------------------===//
 #include "ConvIndex.h"
@@ -58,7 +58,7 @@ struct InputClass {
     return split(e, m, sizes);
   }
   /// Splits a depth into channel and number t of each dimension; the channel is
-  /// innermost where it is innermost in memory.
+  /// innermost if it is so in memory.
   std::pair<Value, SmallVector<Value>> depth(Emitter &e, Value k) const {
     SmallVector<int64_t> sizes;
     for (const ClassAxis &axis : axes)
@@ -140,7 +140,7 @@ static DeviceGemm describeClass(const InputClass &part, DeviceGemm gemm,
           InputClass::affine(e, row[d + 1], conv.desc.strides[d], axis.first));
     dx.store(e, conv.input(e, row[0], channel, point), v);
   };
-  if (!conv.desc.channelsLast) // neighbouring points are of other classes
+  if (!conv.desc.channelsLast) // neighboring points are of other classes
     gemm.aLanes = gemm.cLanes = 1;
   return gemm;
 }

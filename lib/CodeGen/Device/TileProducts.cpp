@@ -1,4 +1,4 @@
-//===- TileProducts.cpp - chains of products of one tile ------------------===//
+//===- TileProducts.cpp - chains of matmuls on one tile -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// The part of a result that a warp has, and that one block.mma makes.
+/// The part of a result that a warp computes, and the part that one block.mma
+/// computes.
 static constexpr int64_t kWarpRows = 16, kWarpColumns = 32, kMmaColumns = 8;
 
 static Value place(Emitter &e, Value v) {
@@ -48,7 +49,7 @@ void TileProducts::write(Value buffer, int64_t i, Value v) {
 }
 
 //===----------------------------------------------------------------------===//
-// Elements of threads
+// Elements of a thread
 //===----------------------------------------------------------------------===//
 
 Value TileProducts::partOf(Value thread) {
@@ -71,8 +72,9 @@ SmallVector<Value> TileProducts::rowsOf(Value thread) {
   return {first, plus(first, 8)};
 }
 
-/// Of scores, f32 has every 16th column, so that threads read rows of y that
-/// follow each other; of results neighbours, which are stored at once.
+/// Of scores, an f32 thread has every 16th column, so that threads read
+/// consecutive rows of y; of results it has neighbors, which are stored at
+/// once.
 SmallVector<Value> TileProducts::columnsOf(Value thread, bool ofResult) {
   SmallVector<Value> columns;
   if (!onTensorCores()) {
@@ -94,7 +96,7 @@ SmallVector<Value> TileProducts::columnsOf(Value thread, bool ofResult) {
 
 void TileProducts::storeTile(Value thread, int64_t r, ArrayRef<Value> values) {
   SmallVector<Value> columns = columnsOf(thread, /*ofResult=*/false);
-  int64_t together = onTensorCores() ? 2 : 1; // neighbours
+  int64_t together = onTensorCores() ? 2 : 1; // neighbors
   Value start = e.mul(rowsOf(thread)[size_t(r)], e.index(tilePitch()));
   for (int64_t c = 0; c < columnsOfThread(); c += together) {
     Value at = place(e, e.add(start, columns[size_t(c)]));
@@ -107,7 +109,7 @@ void TileProducts::storeTile(Value thread, int64_t r, ArrayRef<Value> values) {
 
 SmallVector<Value> TileProducts::readTile(Value thread, int64_t r) {
   SmallVector<Value> columns = columnsOf(thread, /*ofResult=*/false), values;
-  int64_t together = onTensorCores() ? 2 : 1; // neighbours
+  int64_t together = onTensorCores() ? 2 : 1; // neighbors
   Value start = e.mul(rowsOf(thread)[size_t(r)], e.index(tilePitch()));
   for (int64_t c = 0; c < columnsOfThread(); c += together) {
     Value some = vector::LoadOp::create(
@@ -222,7 +224,8 @@ void TileProducts::begin(Value thread, const Step &step, Value buffer) {
     block::CommitCopiesOp::create(e.b);
 }
 
-/// A thread rounds what it copied itself, so that no other one has to wait.
+/// A thread rounds the elements that it copied itself, so that no other thread
+/// has to wait.
 void TileProducts::end(Value thread, const Step &step, Value buffer) {
   if (isAsync && !step.slices.empty())
     block::WaitCopiesOp::create(e.b, 0);
@@ -252,11 +255,11 @@ void TileProducts::end(Value thread, const Step &step, Value buffer) {
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// Matmuls
 //===----------------------------------------------------------------------===//
 
-/// Emits the loop over a slice, which stays one: where it is unrolled, factors
-/// that are loaded ahead take registers that sums need.
+/// Emits the loop over a slice, which is not unrolled: prefetched factors would
+/// take registers that sums need.
 SmallVector<Value> TileProducts::overSlice(Value end, int64_t step,
                                            ArrayRef<Value> sums,
                                            Emitter::LoopBody body) {
@@ -273,8 +276,8 @@ SmallVector<Value> TileProducts::multiplyByThreads(Value thread,
                                                    ArrayRef<Value> sums) {
   SmallVector<Value> rows = rowsOf(thread),
                      columns = columnsOf(thread, /*ofResult=*/y.step != 1);
-  // Two of k at once: of four, factors would take half of the registers that
-  // sums leave.
+  // Takes two of k at once: with four, factors would take half of the registers
+  // that sums leave.
   constexpr int64_t kTogether = 2;
   auto read = [&](const Factor &from, Value at, int64_t count) -> Value {
     return vector::LoadOp::create(e.b, VectorType::get({count}, form.type),
@@ -388,7 +391,7 @@ void TileProducts::run(Value count, function_ref<Steps(Value)> stepsOf) {
   Steps start = stepsOf(e.index(0));
   int64_t fills = llvm::count_if(
       start, [](const Step &step) { return !step.slices.empty(); });
-  // Buffers take turns; `fill` counts what is loaded in an iteration.
+  // Buffers alternate; `fill` counts the loads of an iteration.
   auto bufferOf = [&](Value iteration, int64_t fill) {
     if (fills % 2 == 0)
       return e.index(fill % 2 * bufferElements());
@@ -402,7 +405,7 @@ void TileProducts::run(Value count, function_ref<Steps(Value)> stepsOf) {
   });
   e.forLoop(e.index(0), count, 1, {}, [&](Value iteration, ValueRange) {
     Steps steps = stepsOf(iteration);
-    // After the last iteration, what is loaded once more is not used.
+    // The last iteration loads once more than needed; that is not used.
     steps.push_back(
         stepsOf(e.minimum(plus(iteration, 1), plus(count, -1))).front());
     int64_t fill = 0;

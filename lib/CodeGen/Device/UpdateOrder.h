@@ -2,22 +2,22 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: updates that meet at one row of a table must be added in their order
-// (bits), by many threads (time). In order of their numbers that is one chain
-// of dependent additions for each column, as long as there are updates.
+// Problem: updates of one row of a table must be added in their order (bits),
+// by many threads (time). In order of their numbers that would be one chain of
+// dependent additions for each column, as long as the number of updates.
 //
 // Method: a stable sort of the updates by row, by counting: the place of update
 // n is the number of updates of smaller rows, plus that of earlier ones of its
-// own row. Pairs are compared by brute force, in parts of all updates; each
-// update then knows where its row's list begins, and the first one of a row how
-// long it is.
+// own row. Pairs are compared by brute force, in parts of all updates. Each
+// update then knows where its row's list begins, and the first one of a row
+// knows its length.
 //
 // Guarantee: nothing depends on the order of threads; the list of a row is in
 // ascending order of numbers.
 //
 // Complexity: n^2 comparisons of n updates, about 0.2 ms for 32,768 on a GPU of
-// 132 multiprocessors (estimated; n additions one after the other: 20 ms).
-// Scratch: 4 (4 + 3 parts) n bytes, with at most 8 parts.
+// 132 multiprocessors (estimated; n dependent additions: 20 ms). Scratch: 4 (4
+// + 3 parts) n bytes, with at most 8 parts.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CODEGEN_DEVICE_UPDATEORDER_H
@@ -32,12 +32,13 @@ namespace ckopt::codegen {
 struct UpdateOrder {
   int64_t count;
 
-  /// Returns whether it pays, and whether numbers fit.
+  /// Returns whether sorting pays, and whether numbers fit.
   static bool isWorth(int64_t count, int64_t rows) {
     constexpr int64_t kLeast = 16, kMost = 1 << 20;
     return count >= kLeast && count <= kMost && rows < (int64_t(1) << 31);
   }
-  /// Parts of the updates that an update is compared with by one thread.
+  /// Number of parts of the updates; one thread compares an update with one
+  /// part.
   int64_t parts() const {
     constexpr int64_t kLength = 256, kParts = 8;
     return std::clamp<int64_t>(count / kLength, 1, kParts);
@@ -45,7 +46,7 @@ struct UpdateOrder {
   int64_t bytes() const { return 4 * count * (4 + 3 * parts()); }
 
   /// Three launches, one after the other: a thread for each update, for each
-  /// update and part, for each update. `row` is where update `number` goes.
+  /// update and part, for each update. `row` is the row of update `number`.
   void emitRow(Emitter &e, Value number, Value row) const;
   void emitCounts(Emitter &e, Value item) const;
   void emitPlace(Emitter &e, Value number) const;

@@ -1,4 +1,4 @@
-//===- ColumnCache.cpp - what depends on the column alone -----------------===//
+//===- ColumnCache.cpp - values that depend only on the column ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,11 +1,11 @@
-//===- ColumnCache.h - what depends on the column alone ---------*- C++ -*-===//
+//===- ColumnCache.h - values that depend only on the column ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where lanes run over columns and the loop over rows is outside of them,
-// values that depend on the column alone (1 / sqrt(variance + epsilon) of a
-// channel) would be computed again in each row. Such values are computed once
-// for each range, into a buffer on the stack, and loaded from there.
+// If lanes run over columns and the loop over rows is outside of them, values
+// that depend only on the column (1 / sqrt(variance + epsilon) of a channel)
+// would be computed again in each row. Instead they are computed once for each
+// range, into a buffer on the stack, and loaded from there.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CODEGEN_EMIT_COLUMNCACHE_H

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A kernel runs over the points of one shape, in the physical order of one
-// tensor. Adjacent dimensions become one loop where every access stays linear
-// in it (contiguous tensors become a single loop), tested symbolically on the
+// tensor. Adjacent dimensions become one loop if every access stays linear in
+// it (contiguous tensors become a single loop), tested symbolically on the
 // accesses of the whole body.
 //
 //===----------------------------------------------------------------------===//
@@ -50,8 +50,8 @@ private:
 /// The loops of a kernel that reduces some of them.
 struct LoopRoles {
   llvm::SmallVector<unsigned> reduced, kept; ///< numbers of loops
-  llvm::SmallVector<int64_t> trips;          ///< of the kept ones
-  bool rows = false; ///< the reduced ones are there, and end innermost
+  llvm::SmallVector<int64_t> trips;          ///< trip counts of the kept loops
+  bool rows = false; ///< there are reduced loops, and the innermost loop is one
 };
 
 class Domain {

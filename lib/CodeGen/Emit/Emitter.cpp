@@ -171,7 +171,7 @@ Value Emitter::withMask(Value lanesInside, function_ref<Value()> fn,
 //===----------------------------------------------------------------------===//
 
 Emitter::Key Emitter::keyOf(Value tensor, Index index, bool lane) {
-  // Equal expressions give equal maps, whatever symbols were added since.
+  // Equal expressions give equal maps, even if symbols were added since.
   AffineMap map = AffineMap::get(1 << 16, 1 << 16, index, ctx);
   return {tensor.getAsOpaquePointer(), map.getAsOpaquePointer(),
           lane && mask ? mask.getAsOpaquePointer() : nullptr};

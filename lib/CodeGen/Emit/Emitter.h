@@ -5,14 +5,14 @@
 // Pull-based code generation: emit(value, index) makes the code of one element
 // (or of W elements along a lane dimension) of any tensor of a kernel's body,
 // recursing into operands through the op's ElementModel. An index is a list of
-// affine expressions over loop dimensions and symbols (indices known only when
-// running, as a gather's), so that slices, transposes, reshapes and merged
-// loops compose and simplify symbolically; loads see the final linear offset
-// and choose: scalar and broadcast, contiguous vector, or gather.
+// affine expressions over loop dimensions and symbols (indices known only at
+// run time, such as a gather's), so that slices, transposes, reshapes and
+// merged loops compose and simplify symbolically; loads see the final linear
+// offset and choose: scalar and broadcast, contiguous vector, or gather.
 //
 // Levels: every expression belongs to the outermost loop that binds its
 // dimensions; values are placed there and memoized by (value, index, mask), so
-// what does not vary in the inner loop is computed outside of it.
+// values that do not vary in the inner loop are computed outside of it.
 //
 // Bits: an element's operations never depend on the lane, the loop or the
 // chunk that computes it: remainders run the same vector code under a mask.
@@ -45,8 +45,8 @@ std::optional<int64_t> factorOf(AffineExpr e, AffineExpr dim);
 /// Threads of a GPU that run in lockstep.
 inline constexpr int64_t kWarp = 32;
 
-/// Returns the type that elements of `element` are computed in: f16 and bf16 in
-/// f32, unsigned integers as signless ones.
+/// Returns the type in which elements of `element` are computed: f32 for f16
+/// and bf16, signless integers for unsigned ones.
 Type computeType(Type element);
 /// Returns the type that elements have in memory: i1 is a byte.
 Type storageType(Type element);
@@ -118,8 +118,8 @@ public:
   /// Loads element `offset` of the buffer at `base`.
   Value loadFrom(Value base, Type element, AffineExpr offset);
   void storeTo(Value base, Type element, AffineExpr offset, Value v);
-  /// Emits a value that varies with no loop at the outermost level, by `fn`,
-  /// once. `slot` distinguishes several values of one op.
+  /// Emits, once and at the outermost level, a value of `fn` that varies with
+  /// no loop. `slot` distinguishes several values of one op.
   Value once(mlir::Operation *op, unsigned slot,
              llvm::function_ref<Value()> fn);
   /// Returns values that several vectors of one group share, computed for `at`
@@ -132,7 +132,7 @@ public:
     unsigned vector = 0, count = 1;
   } group;
   /// Loads of vectors of lanes whose offset grows with `dim` by `factor` (any
-  /// load, if `dim` is null) also ask for the bytes `ahead` elements after
+  /// load, if `dim` is null) also prefetch the bytes `ahead` elements after
   /// them, which need not exist; `locality` is 3 for the nearest cache.
   struct Fetch {
     AffineExpr ahead, dim;
@@ -145,13 +145,13 @@ public:
   bool pastCaches = false;
   void fenceStores();
   /// The points along loop dimension `dim` that are computed together for one
-  /// vector of lanes, whose first `columns` are inside; the current one is
+  /// vector of lanes; the first `columns` are inside. The current one is number
   /// `point` of `points`, at dim + point.
   struct Tile {
     AffineExpr dim;
     int64_t point, points, columns;
-    Value mask;     ///< current mask where the tile was begun
-    unsigned floor; ///< and the level that nothing leaves
+    Value mask;     ///< current mask at the begin of the tile
+    unsigned floor; ///< the level that no value of the tile leaves
   };
   std::optional<Tile> tile;
   /// Begins a tile at the current level.
@@ -162,15 +162,15 @@ public:
   Value callScalar(int64_t position);
   /// Returns the address of the kernel's argument (operands, then results).
   Value argument(unsigned number) const { return argPtrs[number]; }
-  /// Makes the arguments lie elsewhere: a launch of several tensors.
+  /// Sets other addresses of arguments, for a launch of several tensors.
   void setArguments(ArrayRef<Value> addresses) { argPtrs.assign(addresses); }
   /// Returns the address of a constant table.
   Value constantTable(mlir::DenseElementsAttr values);
   /// Returns the address of 16 bytes that are zero.
   Value zeros();
 
-  /// Runs `fn` with lanes outside of `lanesInside` switched off. `level` is
-  /// where the mask was made, by default the current level.
+  /// Runs `fn` with lanes outside of `lanesInside` switched off. `level` is the
+  /// mask's level, by default the current one.
   Value withMask(Value lanesInside, llvm::function_ref<Value()> fn,
                  std::optional<unsigned> level = {});
   Value getMask() const { return mask; }
@@ -182,7 +182,7 @@ public:
   void require(Guard &guard, AffineExpr e, int64_t low, int64_t high,
                std::optional<std::pair<int64_t, int64_t>> known = {});
   void requireEqual(Guard &guard, AffineExpr e, int64_t value);
-  /// Returns tensor[index] where the guard holds, else `otherwise`. Never reads
+  /// Returns tensor[index] if the guard holds, else `otherwise`. Never reads
   /// outside of the tensor.
   Value emitGuarded(const Guard &guard, Value tensor, Index index,
                     Value otherwise);
@@ -197,7 +197,7 @@ public:
                             llvm::function_ref<SmallVector<Value>()> then,
                             llvm::function_ref<SmallVector<Value>()> otherwise);
 
-  /// Returns the values of choices[number], which are all there already.
+  /// Returns the values of choices[number]; all choices are computed before.
   SmallVector<Value> choose(Value number, ArrayRef<SmallVector<Value>> choices);
 
   /// Emits a loop over threads of a block: one barrier interval. The loop gets
@@ -259,8 +259,8 @@ private:
   /// Returns a vector of the lanes' addresses; `stride` as of laneStride().
   Value lanePointers(Value base, Type element, AffineExpr offset,
                      std::optional<int64_t> stride);
-  /// Returns whether a load at `offset`, `stride` apart in neighbouring lanes,
-  /// is of a transposed tile all of which may be read.
+  /// Returns whether a load at `offset`, with `stride` between neighboring
+  /// lanes, is of a transposed tile whose elements may all be read.
   bool isTransposed(AffineExpr offset, std::optional<int64_t> stride) const;
   Value loadTransposed(Value base, Type storage, AffineExpr offset,
                        int64_t stride);

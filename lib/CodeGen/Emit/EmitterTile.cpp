@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lanes run along the innermost loop, in which a transposed operand is not
-// contiguous. Where it is contiguous along another loop, W of that loop's
-// points are computed together: W vectors are loaded along it and transposed in
-// registers, and point k of the tile finds its vector among them. An element is
-// moved, never changed.
+// contiguous. If it is contiguous along another loop, W of that loop's points
+// are computed together: W vectors are loaded along it and transposed in
+// registers, and point k of the tile uses one of them. Elements are moved,
+// never changed.
 //
 // Complexity: W loads and W log2 W shuffles for W * W elements.
 //
@@ -40,9 +40,9 @@ std::optional<int64_t> codegen::factorOf(AffineExpr e, AffineExpr dim) {
 }
 
 /// Exchanges the bits of the lane's number and the row's: afterwards vector r
-/// holds element r of each vector. Of pieces of 128 bits each round picks the
-/// even or odd ones of two rows, within them it interleaves halves: what
-/// machines do in one instruction.
+/// holds element r of each vector. Each round picks the even or odd parts of
+/// 128 bits from two rows, or interleaves halves within them, since machines do
+/// that in one instruction.
 static void transposeVectors(ValueBuilder &v, SmallVector<Value> &rows) {
   int64_t lanes = v.lanes;
   unsigned bytes =

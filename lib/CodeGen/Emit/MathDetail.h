@@ -1,4 +1,4 @@
-//===- MathDetail.h - what the inline functions share -----------*- C++ -*-===//
+//===- MathDetail.h - helpers of the inline functions -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

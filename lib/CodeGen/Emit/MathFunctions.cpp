@@ -6,8 +6,8 @@
 // TrigFunctions.cpp. exp, log and tanh use the reductions and minimax
 // coefficients of Moshier's Cephes library (expf, logf, tanhf); erf is an odd
 // rational function on the clamped argument (as in Eigen and XLA). Overflow
-// gives infinity, underflow gradual or zero as the thread's mode says, NaN
-// stays NaN.
+// gives infinity, underflow is gradual or gives zero, depending on the thread's
+// mode, NaN stays NaN.
 //
 //===----------------------------------------------------------------------===//
 #include "MathFunctions.h"
@@ -67,8 +67,8 @@ Value codegen::emitExp(ValueBuilder &v, Value x, Value tail) {
   x = v.select(v.cmpf(arith::CmpFPredicate::OLT, x, v.like(x, -104)),
                v.like(x, -104), x);
   ExpParts parts = reduceExp(v, x, tail);
-  // Multiply by 2^n in two factors, since n goes from -150 to 128. What the
-  // shift left above n is a multiple of 512, in either half.
+  // Multiply by 2^n in two factors, since n goes from -150 to 128. The bits
+  // that the shift left above n are a multiple of 512, in either factor.
   Value bits = v.bitcast(v.b.getI32Type(), parts.shifted);
   Value half = v.shr(bits, 1), first = powerOfLowBits(v, half);
   return v.mul(v.fma(parts.q, first, first),

@@ -4,9 +4,9 @@
 //
 // Elementary functions. f32: polynomials with explicit fused multiply-adds, the
 // same sequence for a scalar and for lanes, at most 2 ulp (exp, log, sin, cos,
-// atan, pow) to 4 ulp (tanh, erf) off; unittests/CodeGen measures them over
-// the whole range. f64: libm, which exists on the CPU only; powers by integers
-// are computed by products in all types.
+// atan, pow) to 4 ulp (tanh, erf) off; unittests/CodeGen measures them over the
+// whole range. f64: libm, which exists on the CPU only; integer powers are
+// computed by multiplications in all types.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CODEGEN_EMIT_MATHFUNCTIONS_H
@@ -18,7 +18,7 @@ namespace ckopt::codegen {
 
 /// Returns e^x; with `tail`, |tail| <= 2^-16, e^(x + tail) (f32 only).
 Value emitExp(ValueBuilder &v, Value x, Value tail = {});
-/// Returns e^x for x <= 88, with zero for what would be denormal (f32).
+/// Returns e^x for x <= 88, with zero in place of denormal results (f32).
 Value emitExpNonPositive(ValueBuilder &v, Value x);
 Value emitLog(ValueBuilder &v, Value x);
 Value emitTanh(ValueBuilder &v, Value x);
@@ -42,13 +42,13 @@ Value emitFmod(ValueBuilder &v, Value x, Value y);
 /// truncates the fraction.
 Value emitIntegerPower(ValueBuilder &v, Value base, Value exponent,
                        bool isSigned);
-/// Returns base^exponent of a float scalar, exponent >= 0 an i64, by products
-/// in an order that depends on the exponent alone.
+/// Returns base^exponent of a float scalar, exponent >= 0 an i64, by
+/// multiplications in an order that depends only on the exponent.
 Value emitPowerByInteger(ValueBuilder &v, Value base, Value exponent);
 /// Returns 1 / sqrt(x), by a division and a square root.
 Value emitRsqrt(ValueBuilder &v, Value x);
-/// Rounds f32 to bf16, to nearest even. For a scalar, even one from a vector,
-/// LLVM would call a function that older compilers' runtimes lack.
+/// Rounds f32 to bf16, to nearest even. For scalars, even from a vector, LLVM
+/// would call a function that older compilers' runtimes lack.
 Value emitToBF16(ValueBuilder &v, Value x);
 
 } // namespace ckopt::codegen

@@ -11,8 +11,8 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using codegen::Index;
 
-/// Terms of a block that is one term of the next sum, and the most terms of a
-/// chain that is not cut into blocks.
+/// The number of terms of a block, whose sum is one term of the next chain, and
+/// the most terms of a chain that is not cut into blocks.
 static constexpr int64_t kChainBlock = 32, kMostChain = 64;
 
 /// Accumulators of a row: enough to hide the latency of an addition.
@@ -53,7 +53,7 @@ Value Reducer::combine(Emitter &e, Value x, Value y) const {
   case ReduceKind::Prod:
     return e.mul(x, y);
   case ReduceKind::Max:
-    if (ignoreNaN) // what a machine has one instruction for
+    if (ignoreNaN) // the machine has one instruction for it
       return e.select(e.cmpf(arith::CmpFPredicate::OGT, y, x), y, x);
     return e.maximum(x, y, isSigned);
   case ReduceKind::Min:

@@ -27,9 +27,9 @@ public:
     });
   }
 
-  /// Computes blocks of words, each a scalar or a vector of i64 of which the
-  /// lower half counts: what the machine's widening multiplication takes and
-  /// makes. Words that all blocks share stay scalars, outside of loops.
+  /// Computes blocks of words, each a scalar or a vector of i64 whose lower
+  /// half counts: the form of the machine's widening multiplication. Words that
+  /// all blocks share stay scalars, outside of loops.
   SmallVector<Value> wideRounds(SmallVector<Value> counter, Value key0,
                                 Value key1) {
     return rounds(counter, key0, key1, [&](Value x, uint32_t factor) {

@@ -4,8 +4,8 @@
 //
 // Computes x^y of floats as e^(y log x), with log x and the product as sums of
 // two floats, after Juffa's powf; at most 1.6 ulp off. Remainders use long
-// division of the significands, which is exact. Powers by integers use squares
-// and products.
+// division of the significands, which is exact. Integer powers use squarings
+// and multiplications.
 //
 //===----------------------------------------------------------------------===//
 #include "MathDetail.h"

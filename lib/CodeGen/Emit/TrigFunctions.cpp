@@ -9,9 +9,9 @@
 // in two parts. Then minimax polynomials. At most 1.5 ulp off. Infinities and
 // NaN give NaN.
 //
-// atan: where |x| > 1, pi/2 - atan(1/|x|); a polynomial in the square of the
-// argument, which lies in [0, 1], that minimizes the relative error (2.6e-9).
-// At most 1.5 ulp off; infinities give pi/2 with their sign.
+// atan: if |x| > 1, it is pi/2 - atan(1/|x|); else a polynomial in the square
+// of the argument, which lies in [0, 1], that minimizes the relative error
+// (2.6e-9). At most 1.5 ulp off; infinities give pi/2 with their sign.
 //
 //===----------------------------------------------------------------------===//
 #include "MathDetail.h"

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The emitter computes one element as a scalar or W elements as vector<WxT>;
-// with W = 1 all values are scalars. ValueBuilder does arithmetic on either:
-// where an operand is a vector, scalar operands are broadcast, so op models are
+// with W = 1 all values are scalars. ValueBuilder does arithmetic on either. If
+// an operand is a vector, scalar operands are broadcast, so op models are
 // written once.
 //
 //===----------------------------------------------------------------------===//
@@ -59,7 +59,7 @@ public:
   Value add(Value x, Value y);
   Value sub(Value x, Value y);
   Value mul(Value x, Value y);
-  /// These take floats; for integers, see IntegerOps in ElementwiseModels.cpp.
+  /// These take floats; ElementwiseModels.cpp has integer versions.
   Value div(Value x, Value y);
   Value fma(Value x, Value y, Value z); ///< x * y + z, one rounding; floats
   Value neg(Value x);

@@ -1,13 +1,13 @@
-//===- ElementwiseKernel.cpp - fused pointwise and indexed kernels --------===//
+//===- ElementwiseKernel.cpp - fused elementwise and indexed kernels ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Elementwise kernels are one loop nest over the results' points. Adjacent
-// dimensions merge where every access allows (Domain); the innermost loop runs
+// dimensions merge if every access allows it (Domain); the innermost loop runs
 // on lanes, in blocks of at most kBlock, and blocks and outer loops together
 // are the parallel dimension. All results of a point are computed before any is
-// stored: stores may go where operands lie (reuse). Where an operand lies along
-// another loop (a transpose), tiles of both loops are computed
+// stored, since stores may go to operands' bytes (reuse). If an operand lies
+// along another loop (a transpose), tiles of both loops are computed
 // (EmitterTile.cpp). On a GPU, a thread computes one vector of the innermost
 // loop, or one element where vectors would be unaligned or gathered.
 //
@@ -26,10 +26,10 @@ using namespace ckopt::codegen;
 static constexpr int64_t kBlock = 4096;
 
 /// Points along the loop of a transposed operand in one step of the parallel
-/// dimension: of both sides, tiles then touch few pages at a time, whose lines
-/// they read and write whole.
+/// dimension. Tiles then touch few pages at a time on both sides, and read and
+/// write whole cache lines.
 static constexpr int64_t kTilePoints = 64;
-/// The least extent of either loop that is worth tiles, and the most ops of a
+/// The least extent of either loop for which tiles pay, and the most ops of a
 /// body, whose code a tile repeats for each of its points.
 static constexpr int64_t kLeastTile = 4;
 static constexpr size_t kTileOps = 16;
@@ -119,7 +119,7 @@ protected:
     });
   }
 
-  /// A thread computes one vector if that is one access of 16 bytes.
+  /// A thread computes one vector, if that is one access of 16 bytes.
   LogicalResult planBlocks() override {
     std::string reason;
     width = lanes;
@@ -144,8 +144,8 @@ protected:
   }
 
 private:
-  /// Finds a loop along which an operand lies that is not contiguous in the
-  /// innermost one.
+  /// Finds a loop along which an operand is contiguous that is not contiguous
+  /// in the innermost one.
   void findTransposed(const Accesses &accesses) {
     unsigned last = domain->loops.size() - 1;
     SmallVector<AffineExpr> at = identityIndex(last + 1, ctx);
@@ -258,7 +258,8 @@ private:
   }
 
   /// Calls `body` at every lanes-th position of [low, high) with the number of
-  /// points there: the whole loop of `size` points, or an aligned part.
+  /// points there; the range is the whole loop of `size` points, or an aligned
+  /// part.
   void overVectors(Emitter &e, Value low, Value high, int64_t size,
                    function_ref<void(Value at, int64_t count)> body) {
     int64_t rest = size % lanes;
@@ -319,7 +320,7 @@ private:
   ColumnCache cache;
   SmallVector<int64_t> trips;
   int64_t inner = 1, block = 1;
-  /// Of a launch: items, and elements of a thread.
+  /// For a launch: the number of items, and elements of a thread.
   int64_t items = 0, width = 1;
   bool empty = false;  ///< there are no elements
   bool random = false; ///< some op draws random numbers

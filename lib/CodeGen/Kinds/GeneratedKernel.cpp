@@ -1,4 +1,4 @@
-//===- GeneratedKernel.cpp - what all generated kernels share -------------===//
+//===- GeneratedKernel.cpp - common parts of generated kernels ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,9 +19,9 @@ int64_t codegen::bytesOfPoint(TypeRange tensors, int64_t points) {
   return bytes;
 }
 
-/// Returns whether a thread of a GPU that takes as many elements as 16 bytes
-/// hold of f16 or bf16 moves no more at once: all tensors that count (those
-/// that are not broadcast) are halves or masks, and their rows are multiples.
+/// Returns whether 16-bit vectors of 16 bytes are the largest accesses of a
+/// thread of a GPU: all tensors that count (those that are not broadcast) are
+/// f16, bf16 or masks, and their rows are multiples of the vector.
 static bool movesHalves(func::FuncOp kernel, int64_t lanes) {
   auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);
   if (!kind || (kind.getValue() != "elementwise" && kind.getValue() != "row"))
@@ -43,8 +43,8 @@ static bool movesHalves(func::FuncOp kernel, int64_t lanes) {
   });
 }
 
-/// Returns the lanes for the widest float in the computation; integers do not
-/// count, since indices and labels are often i64 beside f32 data.
+/// Returns the lanes for the widest float in the computation. Integers do not
+/// count, since indices and labels are often i64 in kernels of f32 data.
 static unsigned lanesOf(func::FuncOp kernel, const CodegenOptions &options) {
   unsigned vectorBits = unsigned(options.vectorBits);
   bool wide = false, narrow = false;

@@ -13,13 +13,14 @@
 
 namespace ckopt::codegen {
 
-/// The least number of elements that are worth a parallel range of their own.
+/// The least number of elements for which a separate parallel range pays.
 inline constexpr int64_t kRangeElements = 16384;
 /// Threads of a block in which each thread handles an item.
 inline constexpr int64_t kBlockThreads = 256;
 
 /// Returns the bytes of one element of each tensor that has at least half as
-/// many elements as there are points: what is loaded, or stored, for a point.
+/// many elements as there are points: the bytes that are loaded or stored for a
+/// point.
 int64_t bytesOfPoint(mlir::TypeRange tensors, int64_t points);
 
 /// An analyzed kernel: `code` is its plan, and emit() makes the stages.
@@ -45,9 +46,9 @@ protected:
   /// together.
   void addLaunch(int64_t items, int64_t block, bool together,
                  llvm::StringRef scalarReason = {});
-  /// Emits launch `number`, in which each block handles one item. Elements are
-  /// those of `of`, by default the kernel; of another function, `body` sets the
-  /// arguments.
+  /// Emits launch `number`, in which each block handles one item. Elements
+  /// belong to `of`, by default the kernel; for another function, `body` sets
+  /// the arguments.
   mlir::LogicalResult
   emitLaunch(mlir::ModuleOp into, unsigned number,
              llvm::function_ref<void(Emitter &, Value block)> body,
@@ -59,9 +60,9 @@ protected:
   /// Returns whether lane indices need 64 bits.
   bool hasHugeTensors();
 
-  /// Finds reuse pairs: arguments of a result's own type that are read at the
-  /// result's point only. `accesses` are those of all results, over one
-  /// identity index.
+  /// Finds reuse pairs: arguments of a result's own type that are read only at
+  /// the result's point. `accesses` are those of all results, over one identity
+  /// index.
   void findReuse(const Accesses &accesses, llvm::ArrayRef<AffineExpr> point);
 
   mlir::func::FuncOp kernel;
@@ -100,28 +101,29 @@ makeStructuredKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
-/// Makes the same op from generated code, in launches.
+/// Makes the same op as generated code, in launches.
 std::unique_ptr<GeneratedKernel>
 makeDeviceContraction(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeDeviceAttention(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
-/// Makes an op of several ranks: its sums are launches.
+/// Makes a collective, whose sums are launches.
 std::unique_ptr<GeneratedKernel>
 makeDeviceCollective(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
-/// Sets code.primitive and code.primitiveArgs from a library kernel's one op.
+/// Sets code.primitive and code.primitiveArgs from the only op of a library
+/// kernel.
 mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
                                       const CodegenOptions &options,
                                       KernelCode &code);
 
-/// Returns the reuse pairs of a library kernel's one op as the kernel's, whose
-/// primitive is described.
+/// Returns the reuse pairs of a library kernel's op as pairs of the kernel,
+/// whose primitive is described.
 llvm::SmallVector<std::pair<unsigned, unsigned>>
 libraryReuse(mlir::func::FuncOp kernel, const KernelCode &code);
 
-/// Returns what to compute for a result: a store rounds to halves itself, with
-/// the bits of a cast.
+/// Returns the value to compute for a result: a store itself rounds to f16 or
+/// bf16, with the bits of a cast.
 Value beforeRounding(Value result);
 
 /// Returns the coordinates of number `t` in a row-major box, of its type (uses

@@ -41,7 +41,7 @@ static std::optional<DType> libraryType(Value v) {
 }
 
 //===----------------------------------------------------------------------===//
-// Matrix products
+// Matmuls
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -52,8 +52,8 @@ struct Batch {
 };
 } // namespace
 
-/// Returns the batch dimensions of a product, adjacent ones merged where all
-/// three tensors allow it, without dimensions of size 1.
+/// Returns the batch dimensions of a matmul without dimensions of size 1;
+/// adjacent ones are merged if all three tensors allow it.
 static SmallVector<Batch> batchesOf(ArrayRef<RankedTensorType> types) {
   SmallVector<Batch> batches;
   RankedTensorType out = types[2];
@@ -123,8 +123,8 @@ static LogicalResult describeMatMul(Op op, Value lhs, Value rhs,
 // Convolutions
 //===----------------------------------------------------------------------===//
 
-/// Returns whether elements lie as if the tensor had this order (dimensions of
-/// size 1 may have any position).
+/// Returns whether the tensor's elements have this order in memory (dimensions
+/// of size 1 may have any position).
 static bool liesIn(RankedTensorType type, ArrayRef<int64_t> order) {
   auto own = getElementStrides(type),
        wanted = getElementStrides(withOrder(type, order));
@@ -191,7 +191,8 @@ static LogicalResult headStrides(Value v, int64_t (&into)[3]) {
   return success();
 }
 
-/// Sets the strides of batch, head, row and key of what broadcasts to scores.
+/// Sets the strides of batch, head, row and key of a tensor that broadcasts to
+/// scores.
 static void scoreStrides(Value v, int64_t (&into)[4]) {
   RankedTensorType type = typeOf(v);
   auto strides = getElementStrides(type);
@@ -240,7 +241,7 @@ static LogicalResult describeAttentionGrad(AttentionGradOp op,
                  succeeded(headStrides(op.getValueGrad(), desc.vGrad)));
 }
 
-/// Describes an op of several ranks.
+/// Describes a collective.
 static LogicalResult describeRanks(CollectiveOpInterface op,
                                    runtime::PrimitiveDesc &desc) {
   auto kind =
@@ -377,7 +378,7 @@ codegen::libraryReuse(func::FuncOp kernel, const KernelCode &code) {
   auto op = cast<KernelOpInterface>(kernel.front().front());
   for (auto [operand, result] : op.getReusePairs()) {
     unsigned argument = code.primitiveArgs[operand];
-    // What is read as another operand, too, is not read at one point only.
+    // An operand that is also another operand is not read at one point only.
     if (llvm::count(code.primitiveArgs, argument) == 1)
       pairs.emplace_back(argument, result);
   }
@@ -408,7 +409,7 @@ public:
   LogicalResult emit(ModuleOp) override { return success(); }
 };
 
-/// A library kernel with our own beside it, for devices whose library refuses.
+/// A library kernel together with our own, for devices whose library refuses.
 class EitherKernel : public GeneratedKernel {
 public:
   EitherKernel(func::FuncOp kernel, const CodegenOptions &options)
@@ -421,7 +422,7 @@ public:
     code = own->code;
     LibraryChoice choice =
         options.target->chooseLibrary(code.primitive, options);
-    // Of empty tensors there is nothing to leave to anybody.
+    // There is nothing to compute for empty tensors.
     code.library = llvm::any_of(
         code.stages, [](const KernelStage &stage) { return stage.trip > 0; });
     if (!code.library)

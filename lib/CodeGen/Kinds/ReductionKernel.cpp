@@ -3,25 +3,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // All reduce and moments ops of the kernel share the loops. If the kept
-// dimensions alone do not give enough work for many threads, or the data of one
-// column block would not fit the caches, the outermost reduced loop (of columns
-// on a GPU: all of them, as one range of rows) is split into chunks, depending
-// on the shape (on a GPU on the number of multiprocessors, too, never on the
-// number of threads): stage 0 leaves a partial result for each chunk in
-// scratch, stage 1 combines them in order.
+// dimensions do not give enough work for many threads, or the data of one
+// column block would not fit the caches, the outermost reduced loop is split
+// into chunks (for columns on a GPU all reduced loops, as one range of rows).
+// The split depends on the shape, on a GPU also on the number of
+// multiprocessors, and never on the number of threads: stage 0 leaves a partial
+// result for each chunk in scratch, stage 1 combines them in order.
 //
 // moments of columns: one pass over a chunk, tile by tile of rows, that adds
 // deviations from a reference and their squares; the reference starts as the
 // first row and moves to the mean of the rows so far after each tile, exactly
 // (addRows); on a GPU tiles are merged by the formula for chunks (emitMoments).
-// Rows, and on the CPU columns whose reduced loops do not merge: two
+// Rows, and on the CPU columns whose reduced loops do not merge, take two
 // passes over a chunk (mean, then squares around it; the second from cache).
-// Chunks are combined by Chan, Golub and LeVeque's formula: no cancellation
-// whatever the mean.
+// Chunks are combined by Chan, Golub and LeVeque's formula, so that nothing
+// cancels, whatever the mean.
 //
-// On a GPU, a block (rows) or a thread (columns, 16 bytes of them where they
-// lie so) reduces a chunk, and a thread, or a block if there are many, combines
-// the chunks of a kept point.
+// On a GPU, a block reduces a chunk of rows, or a thread one of columns (16
+// bytes of them if they are contiguous). A thread, or a block if there are
+// many, combines the chunks of a kept point.
 //
 // Time: the data is read from memory once. Scratch: chunks * kept points *
 // states.
@@ -38,13 +38,12 @@ using namespace ckopt::codegen;
 /// Elements of one chunk, which fit a second-level cache.
 static constexpr int64_t kChunkElements = 65536;
 /// For a GPU: blocks of rows that fill it, columns that fill a multiprocessor
-/// (two blocks of 256 threads with 4 columns each: 64 KiB of loads on their
-/// way, where 4.8 TB/s of an H200 need 33), and the least number of points for
-/// each.
+/// (two blocks of 256 threads with 4 columns each: 64 KiB of loads in flight,
+/// where 4.8 TB/s of an H200 need 33), and the least number of points for each.
 static constexpr int64_t kFullBlocks = 512, kFullColumns = 2048;
 static constexpr int64_t kLeastBlockPoints = 4096, kLeastThreadPoints = 16;
-/// Threads that combine the chunks of a point, at most, and the least number of
-/// chunks for each beyond a warp.
+/// The most threads that combine the chunks of a point, and the least number of
+/// chunks for each thread beyond a warp.
 static constexpr int64_t kMostCombiners = 256, kLeastCombined = 4;
 /// The most columns whose sums are kept in a buffer on the stack.
 static constexpr int64_t kWideColumns = 4096;
@@ -236,7 +235,7 @@ LogicalResult ReductionKernel::planBlocks() {
 }
 
 /// Returns the bytes that a thread loads before it uses one, of operands that
-/// are not much smaller than what is reduced.
+/// are not much smaller than the reduced tensor.
 int64_t ReductionKernel::bytesOfTile() {
   return bytesOfPoint(kernel.getArgumentTypes(), keptPoints * count) *
          rowsInFlight() * (overLanes ? int64_t(lanes) : 1);

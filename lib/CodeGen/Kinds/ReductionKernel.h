@@ -25,14 +25,14 @@ struct Item {
 /// Vectors of columns that one parallel step reduces together.
 inline constexpr int64_t kColumnVectors = 4;
 
-/// The most tiles of rows whose sums are added in one chain, and those of a
-/// block where there are more.
+/// The most tiles of rows whose sums are added in one chain, and the number of
+/// tiles in a block if there are more.
 inline constexpr int64_t kMostTiles = 64, kBlockTiles = 32;
 
 /// Returns ((v0 + v1) + (v2 + v3)) + ...
 Value pairwise(Emitter &e, const Reducer &reducer, SmallVector<Value> values);
 
-/// Of LoopRoles, `trips` are extents of kept loops (the last in blocks), then
+/// Of LoopRoles; `trips` are extents of kept loops (the last in blocks), then
 /// of chunks.
 class ReductionKernel : public FormedKernel, private LoopRoles {
 public:
@@ -50,18 +50,18 @@ private:
   void planScratch();
   std::unique_ptr<PointNest> makeNest(Emitter &e, ArrayRef<AffineExpr> at);
   void emitPartial(Emitter &e, Value t);
-  /// Returns whether a thread of a GPU reduces columns by emitMoments().
+  /// Returns whether a thread of a GPU reduces columns with emitMoments().
   bool isOnePass() const {
     return onDevice && !rows && !reduced.empty() && count > 0 &&
            llvm::all_of(items, [](const Item &item) { return item.moments; });
   }
-  /// Returns whether it does by emitSums().
+  /// Returns whether it does so with emitSums().
   bool isTiled() const {
     return onDevice && !rows && !reduced.empty() && count > 0 &&
            llvm::none_of(items, [](const Item &item) { return item.moments; });
   }
   /// Returns the number of rows that chunks divide: points of all reduced loops
-  /// where a thread goes through them as one, else of the outermost.
+  /// if a thread goes through them as one, else of the outermost loop.
   int64_t rowCount() const {
     if (isOnePass() || isTiled())
       return count;
@@ -121,16 +121,16 @@ private:
   /// Set if lanes are elements of a row, or adjacent columns. In launches, a
   /// thread has one row, or as many columns as 16 bytes hold.
   bool overLanes = false;
-  bool combinesLanes = false; ///< likewise of points whose chunks are combined
+  bool combinesLanes = false; ///< likewise for points whose chunks are combined
   bool onDevice = false;      ///< in launches
   /// Set for many columns, and for moments of columns: all of them are reduced
   /// in one pass over a tile of rows, with sums in a buffer, so that memory is
-  /// read in order, and once.
+  /// read in order, and only once.
   bool wide = false;
   ColumnCache cache;
-  /// Four for each item: its sum; or, for moments, a reference r near the
-  /// mean, and the sums of x - r and of its square; last what of the sum (of
-  /// squares) came before a block of tiles, if there are many (endBlock).
+  /// Four for each item: its sum; or, for moments, a reference r near the mean,
+  /// and the sums of x - r and of its square. The last one holds the sum (of
+  /// squares) before the current block of tiles, if there are many (endBlock).
   SmallVector<Value> buffers;
   int64_t keptPoints = 1, count = 1; ///< of the whole reduction
   int64_t chunkLength = 1, chunks = 1, vectors = 1;

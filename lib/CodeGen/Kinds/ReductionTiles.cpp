@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Columns that do not fit registers have their sums in buffers. Tiles of rows
-// are reduced first, then added to the buffers; of many tiles, a block is added
-// up from nothing and then to what came before it, so that chains of additions
-// are short (see Nest.h). Time: once over the data, and over the buffers once
-// for each tile and block.
+// are reduced first, then added to the buffers. If there are many tiles, a
+// block of them is summed from zero and then added to the sum before it, so
+// that chains of additions are short (see Nest.h). Time: once over the data,
+// and over the buffers once for each tile and block.
 //
 //===----------------------------------------------------------------------===//
 #include "ReductionKernel.h"
@@ -15,10 +15,11 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Rows that are added in one pass over the columns; more of few columns, since
-/// every vector of columns waits for its sums of the tile before.
+/// Rows that are added in one pass over the columns. There are more of them for
+/// few columns, since every vector of columns waits for its sums of the tile
+/// before.
 static constexpr int64_t kTileRows = 8, kNarrowTileRows = 32;
-/// The most elements of a tile that is brought near before it is read.
+/// The most elements of a tile that is prefetched.
 static constexpr int64_t kFetchedElements = 4096;
 /// Additions in a row within a tile.
 static constexpr int64_t kChain = 8;
@@ -76,9 +77,9 @@ void ReductionKernel::endBlock(Emitter &e) {
 }
 
 /// A tile is read column by column, so that the machine sees as many streams as
-/// there are rows. Meanwhile the tile after the next is asked for as it lies,
-/// line by line: at vector v of row k, its line v * rows + k. (Long rows are
-/// streams that the machine follows by itself.)
+/// there are rows. Meanwhile the tile after the next is prefetched in memory
+/// order, line by line: at vector v of row k, its line v * rows + k. (The
+/// machine itself prefetches long rows.)
 void ReductionKernel::fetchTile(Emitter &e, AffineExpr row, AffineExpr lane,
                                 int64_t k, int64_t rowCount) {
   int64_t columns = domain->loops.back().size;
@@ -196,7 +197,7 @@ void ReductionKernel::emitWidePartial(Emitter &e, Value t) {
     place.back() = lane;
     for (auto [i, item] : llvm::enumerate(items)) {
       Type type = item.reducer.type;
-      // What endBlock added up.
+      // The sums of endBlock.
       auto bufferOf = [&](int state) {
         return buffers[4 * i +
                        (hasBlocks() && state == blockState(item) ? 3 : state)];

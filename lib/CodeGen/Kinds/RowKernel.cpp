@@ -213,8 +213,9 @@ private:
   int64_t length = 1;
   // Items and threads of a launch.
   int64_t items = 1, threads = 32;
-  int64_t keptVectors = 0; ///< of a row, that a thread keeps in registers
-  bool together = false;   ///< a block computes a row together
+  int64_t keptVectors =
+      0;                 ///< vectors of a row that a thread keeps in registers
+  bool together = false; ///< a block computes a row together
   bool vectors = false;
 };
 

@@ -30,8 +30,8 @@ public:
   int64_t nextRow; ///< elements from a row to the next; 0: do not fetch it
 
   Value operand(unsigned number, Index index);
-  /// Returns a value of the current point that `make` emits, in the first pass
-  /// alone where rows stay in registers; `number` names it in the op.
+  /// Returns a value of the current point that `make` emits, only in the first
+  /// pass if rows stay in registers; `number` names it in the op.
   Value keep(unsigned number, llvm::function_ref<Value()> make);
   bool keeps() const { return nest.keeps(); }
   /// Reduces all elements of the row to one value.
@@ -39,8 +39,8 @@ public:
                             llvm::function_ref<SmallVector<Value>(Index)> body);
   Value reduce(ReduceKind kind, Type type,
                llvm::function_ref<Value(Index)> body);
-  /// As reduce() of a sum, in a pass over data that is near already: meanwhile
-  /// the next row is brought near.
+  /// Like reduce() of a sum, in a pass over data that is in the cache already:
+  /// meanwhile the next row is prefetched.
   Value sumFetching(Type type, llvm::function_ref<Value(Index)> body);
   void forEach(llvm::function_ref<void(Index)> body);
   /// Stores to each kernel result that returns result `result` of the op.

@@ -2,15 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A first stage copies init, row by row as the memory lies, unless the result
-// takes init's bytes; a second applies the updates in their order, parallel
-// over all dimensions but the axis, along which updates may collide: on the CPU
-// in blocks of columns; on a GPU with a thread for each column of each row that
-// has updates, where all columns share their indices (UpdateOrder), else for
-// each column. Deterministic, no atomics, the same order of sums everywhere.
-// Without columns one stage does both for each item.
+// A first stage copies init, row by row in memory order, unless the result
+// takes init's bytes. A second stage applies the updates in their order,
+// parallel over all dimensions except the axis, along which updates may
+// collide. On the CPU it works in blocks of columns. On a GPU it has a thread
+// for each column of each row that has updates, if all columns share their
+// indices (UpdateOrder), else a thread for each column. It is deterministic:
+// there are no atomics, and the order of sums is the same everywhere. Without
+// columns one stage does both for each item.
 //
-// Sums and products of f16 and bf16 are computed in f32, in scratch, and
+// Sums and products in f16 and bf16 are computed in f32, in scratch, and
 // rounded once.
 //
 // Complexity: O(elements of init and updates).
@@ -36,7 +37,7 @@ namespace {
 
 class ScatterKernel : public AxisKernel {
 public:
-  /// With `ownIndices`, each column has indices of its own, in the shape of the
+  /// With `ownIndices`, each column has its own indices, in the shape of the
   /// updates; else all columns share them.
   ScatterKernel(func::FuncOp kernel, const CodegenOptions &options,
                 Operation *op, int64_t axis, ScatterKind kind, bool ownIndices)
@@ -177,8 +178,8 @@ private:
     e.store(0, type, at, current(e, at));
   }
 
-  /// Calls `copy`, which starts from init, unless the result lies there (sums
-  /// in f32 lie elsewhere).
+  /// Calls `copy`, which starts from init, unless the result already lies there
+  /// (sums in f32 lie elsewhere).
   void unlessInPlace(Emitter &e, function_ref<SmallVector<Value>()> copy) {
     if (code.reuse.empty() || wide) {
       copy();
@@ -192,7 +193,7 @@ private:
 
   //===--- Copies of a launch, whose threads have 16 bytes each ----------===//
 
-  /// Returns how many neighbours of a row a thread copies.
+  /// Returns how many neighbors of a row a thread copies.
   int64_t copyWidth() const {
     auto isContiguous = [](RankedTensorType t) {
       return getElementStrides(t).back() == 1;
@@ -228,14 +229,14 @@ private:
     return columns && !ownIndices && UpdateOrder::isWorth(count, shape[axis]) &&
            count * otherPoints() > 0;
   }
-  /// Returns the number of points of the dimensions beside the axis.
+  /// Returns the number of points of the dimensions other than the axis.
   int64_t otherPoints() const {
     return shape[axis] ? type.getNumElements() / shape[axis] : 0;
   }
   void emitCopy(Emitter &e, ArrayRef<AffineExpr> at) {
     e.store(0, type, at, e.emit(init, at));
   }
-  /// Returns where update `number` lies in the shape of the indices.
+  /// Returns the place of update `number` in the shape of the indices.
   SmallVector<AffineExpr> stepOf(Emitter &e, Value number) {
     SmallVector<AffineExpr> step;
     for (Value part : split(e, number, steps))
@@ -303,7 +304,7 @@ private:
 
   //===--- Updates ------------------------------------------------------===//
 
-  /// Returns whether the start is a constant, of more bytes than a cache keeps
+  /// Returns whether init is a constant with more bytes than a cache keeps
   /// until they are read.
   bool fillsMemory() const {
     constexpr int64_t kCached = 32 << 20;
@@ -311,7 +312,7 @@ private:
            getByteSize(type) > kCached;
   }
 
-  /// Calls `rows` with stores past the caches where the result is aligned.
+  /// Calls `rows` with stores past the caches if the result is aligned.
   void ifAligned(Emitter &e, function_ref<SmallVector<Value>()> rows) {
     Value result = e.argument(kernel.getNumArguments());
     Value bits =
@@ -421,7 +422,7 @@ private:
     });
   }
 
-  /// Returns what `update` makes of an element.
+  /// Returns `update`'s new value of an element.
   Value combine(Emitter &e, Value element, Value update) {
     bool isSigned = !type.getElementType().isUnsignedInteger();
     switch (kind) {

@@ -28,8 +28,9 @@ using IntCompare = arith::CmpIPredicate;
 /// The largest k for which repeated passes are faster than a heap.
 static constexpr int64_t kSelected = 8;
 
-/// Returns an integer of 32 or 64 bits that is larger the earlier the op wants
-/// x. NaN is larger than every number; zeros of both signs are equal.
+/// Returns an integer of 32 or 64 bits that is larger the earlier x comes in
+/// the op's order. NaN is larger than every number; zeros of both signs are
+/// equal.
 static Value keyOf(Emitter &e, TopKOp op, Value x) {
   Type element = getElementTypeOrSelf(op.getInput());
   bool is64 = element.getIntOrFloatBitWidth() == 64;
@@ -143,7 +144,8 @@ public:
 protected:
   LogicalResult analyze() override {
     columnWork = shape[axis] * int64_t(llvm::Log2_64_Ceil(k + 1));
-    // Elements are compared until the end, so the result has bytes of its own.
+    // The result must not take the operand's bytes, since elements are compared
+    // until the end.
     return planOp(/*inPlace=*/false);
   }
 

@@ -1,4 +1,4 @@
-//===- StructuredKernel.cpp - ops with loops of their own -----------------===//
+//===- StructuredKernel.cpp - scan-like ops with their own loops ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

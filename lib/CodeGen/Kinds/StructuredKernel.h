@@ -1,4 +1,4 @@
-//===- StructuredKernel.h - ops with loops of their own ---------*- C++ -*-===//
+//===- StructuredKernel.h - scan-like ops with their own loops --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -37,10 +37,11 @@ void addSelectionKernels(StructuredKernels &kernels);
 
 /// A kernel of one op that goes through a dimension in order and is parallel
 /// over all others: an item is a point of the dimensions before `axis` and a
-/// block of columns, which are the last dimension where that is not `axis`.
+/// block of columns, which are the last dimension if that is not `axis`.
 class AxisKernel : public FormedKernel {
 protected:
-  /// `shape` is what the items cover; it has the rank of the op's result.
+  /// `shape` is the shape that the items cover; it has the rank of the op's
+  /// result.
   AxisKernel(mlir::func::FuncOp kernel, const CodegenOptions &options,
              mlir::Operation *op, llvm::ArrayRef<int64_t> shape, int64_t axis);
 

@@ -1,4 +1,4 @@
-//===- ElementModel.h - how an op makes one element -------------*- C++ -*-===//
+//===- ElementModel.h - how an op computes one element ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,7 +24,7 @@ public:
   /// or one known only at run time. By default: numpy broadcasting.
   virtual std::optional<SmallVector<AffineExpr>>
   operandIndex(mlir::Operation *op, unsigned operand, Index index) const;
-  /// Returns the expressions that the op computes with, besides loads.
+  /// Returns the expressions that the op uses in addition to loads.
   virtual SmallVector<AffineExpr> indexUses(mlir::Operation *op,
                                             Index index) const {
     return {};

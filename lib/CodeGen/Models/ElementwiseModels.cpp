@@ -245,7 +245,7 @@ static Value modulo(Operation *op, Value x, Value y, Emitter &e) {
   return e.select(differs, e.add(rest, y), rest);
 }
 
-/// Computes x^n by products, for common exponents.
+/// Computes x^n by multiplications, for common exponents.
 static Value constantPower(Value x, double exponent, Emitter &e) {
   if (exponent == 1)
     return x;
@@ -267,9 +267,9 @@ static Value constantPower(Value x, double exponent, Emitter &e) {
 }
 
 /// Computes the power of a decay by a number of steps: a constant from 0 to 1,
-/// and an exponent that is an integer after a cast. It uses products, which a
-/// GPU has in f64, too, and scalars only, so that an element's bits do not
-/// depend on lanes.
+/// and an exponent that is an integer after a cast. It uses multiplications,
+/// which a GPU has in f64, too, and only scalars, so that an element's bits do
+/// not depend on lanes.
 static Value decayedBySteps(Operation *op, Value x, Emitter &e) {
   std::optional<double> base = splatNumber(op->getOperand(0));
   auto type = cast<RankedTensorType>(op->getResult(0).getType());

@@ -5,10 +5,10 @@
 // Pooling computes each point by a loop over a window: the forward ops over the
 // input points that the window covers, the gradients over the windows that
 // cover the point, so that no two points write to one place. Bounds are tested
-// on scalars where lanes run over channels, else lane by lane. Windows of few
-// points are written out, and only the points that can lie outside are tested.
-// A gradient looks at the windows that can cover the point: of a window of K
-// points at stride S, those are ceil(K / S), not K.
+// on scalars if lanes run over channels, else lane by lane. Windows of few
+// points are unrolled, and only the points that can lie outside are tested. A
+// gradient visits only the windows that can cover the point: for K points at
+// stride S these are ceil(K / S), not K.
 //
 //===----------------------------------------------------------------------===//
 #include "ElementModel.h"
@@ -20,7 +20,7 @@ using namespace ckopt::codegen;
 using codegen::Index;
 using Indices = SmallVector<AffineExpr>;
 
-/// The most points of a window whose code is written out.
+/// The most points of a window whose code is unrolled.
 static constexpr int64_t kWrittenOut = 16;
 
 namespace {
@@ -96,7 +96,7 @@ struct PoolModel : ElementModel {
     return run(0, inits);
   }
 
-  /// Makes vectors of scalars where the point depends on the lane.
+  /// Makes vectors of scalars if the point depends on the lane.
   struct Widener {
     Widener(Emitter &e, Index index)
         : e(e), lane(llvm::any_of(
@@ -127,7 +127,7 @@ struct PoolModel : ElementModel {
       number = number * w.kernel[d] + k[d];
     return number;
   }
-  /// Runs fn where the guard's scalar part holds, under the mask of its lanes.
+  /// Runs fn if the guard's scalar part holds, under the mask of its lanes.
   static SmallVector<Value> guarded(Emitter &e, const Emitter::Guard &guard,
                                     ArrayRef<Value> otherwise,
                                     function_ref<SmallVector<Value>()> fn) {
@@ -149,7 +149,7 @@ struct PoolModel : ElementModel {
                     [&] { return SmallVector<Value>(otherwise); });
   }
 
-  /// Returns the guard that window point k lies inside of the input, at `at`.
+  /// Returns the guard for window point k to lie inside of the input, at `at`.
   static Emitter::Guard inputGuard(Emitter &e, const Window &w, Index at,
                                    Index k) {
     Emitter::Guard guard;
@@ -168,7 +168,7 @@ struct PoolModel : ElementModel {
 
   /// For gradients: loops over the windows that can cover input position
   /// `spatial`; `body` gets the window point k that lies there, the window's
-  /// output position, and the guard that there are both. The points come in
+  /// output position, and the guard for both to exist. The points come in
   /// ascending order.
   static SmallVector<Value> forCovering(
       Emitter &e, const Window &w, Index spatial, ArrayRef<Value> inits,
@@ -231,7 +231,7 @@ struct MaxPoolModel : PoolModel {
     SmallVector<Value> inits{
         widen(e.constant(type, -std::numeric_limits<double>::infinity())),
         widen(e.constant(i32, int64_t(-1)))};
-    bool some = false; // whether a point was surely taken
+    bool some = false; // whether some point is certain to be inside
     SmallVector<Value> won =
         forWindow(e, w, inits, [&](Index k, ArrayRef<Value> best) {
           Indices point = inputPoint(w, index, k);

@@ -4,13 +4,13 @@
 //
 // Random numbers are those of Philox4x32-10 as in ckopt/Base/Philox.h: key =
 // seed, counter = (e/4, step, site), word e mod 4 for element e in logical
-// row-major order. One block serves four elements: where the lanes are
-// consecutive elements from a multiple of four on, W blocks make the words of
-// four vectors (Emitter::Group) or W/4 those of one; else each lane makes its
-// own. Normal numbers are made from pairs of words by Box and Muller's
-// transform, each element for itself: a cosine for the even one, a sine for the
-// odd one. f16 and bf16 are rounded from f32, so that a uniform number close to
-// 1 becomes 1.
+// row-major order. One block serves four elements. If the lanes are consecutive
+// elements from a multiple of four on, W blocks make the words of four vectors
+// (Emitter::Group), or W/4 blocks those of one; else each lane makes its own.
+// Normal numbers are made from pairs of words by Box and Muller's transform,
+// each element by itself: a cosine for the even one, a sine for the odd one.
+// f16 and bf16 are rounded from f32, so that a uniform number close to 1
+// becomes 1.
 //
 //===----------------------------------------------------------------------===//
 #include "ElementModel.h"
@@ -44,8 +44,8 @@ public:
     key1 = seedWord(32);
     step = e.once(op, 1, [&] { return low32(e.emit(number, {})); });
     site = e.once(op, 2, [&] { return low32(e.callScalar(position)); });
-    // Elements of rank r, the upper half of the step, count on from those of
-    // the ranks before.
+    // Elements of rank r, the upper half of the step, are numbered after those
+    // of the ranks before.
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     firstBlock = e.once(op, 3, [&] {
       Value rank = e.shr(e.emit(number, {}), 32);
@@ -117,7 +117,8 @@ private:
 
   /// Returns the words of the current vector's elements.
   Value words() {
-    // Halves of blocks, of all vectors of the group: words 0 and 1, 2 and 3.
+    // Pairs of words of blocks, of all vectors of the group: words 0 and 1, 2
+    // and 3.
     SmallVector<Value> halves = blocks();
     SmallVector<int64_t> weave;
     for (int64_t i = 0; i < share(); ++i)

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Models of row ops: passes over a row that stays in the first cache levels, or
-// on a GPU in registers. Without those each pass computes fused operands again
-// rather than keeping them. A pass that
-// stores comes last, or touches each point once before writing it (reuse).
+// on a GPU in registers. Without registers each pass computes fused operands
+// again rather than keeping them. A pass that stores comes last, or reads each
+// point only before writing it (reuse).
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/MathFunctions.h"
@@ -31,8 +31,8 @@ static Type typeOf(RowContext &row, unsigned operand) {
   return computeType(getElementTypeOrSelf(row.op->getOperand(operand)));
 }
 
-/// Returns the largest number of the row of `element`. A NaN is left to the sum
-/// of exponentials, which it makes NaN.
+/// Returns the largest number of the row of `element`. NaNs are ignored here,
+/// since they make the sum of exponentials NaN.
 static Value emitRowMax(RowContext &row, function_ref<Value(Index)> element) {
   Reducer reducer{ReduceKind::Max, typeOf(row, 0)};
   reducer.ignoreNaN = true;
@@ -192,7 +192,7 @@ static void emitCrossEntropy(RowContext &row) {
   Emitter &e = row.e;
   auto loss = cast<CrossEntropyOp>(row.op);
   int64_t axis = loss.getAxis();
-  // What lies behind the classes is 0 times a number, which may be NaN.
+  // Logits of padded classes are 0 times a number, which may be NaN.
   auto logit = [&](Index i) -> Value {
     Value x = row.operand(0, i);
     if (!loss.isPadded())
@@ -205,7 +205,7 @@ static void emitCrossEntropy(RowContext &row) {
   };
   auto [max, sum] = emitExponentials(row, logit);
   Value log = emitLog(e, sum), lse = e.add(max, log);
-  // What rounding took from lse, exactly (Knuth's two-sum).
+  // The rounding error of lse, exactly (Knuth's two-sum).
   Value part = e.sub(lse, max);
   Value lost = e.add(e.sub(max, e.sub(lse, part)), e.sub(log, part));
   SmallVector<AffineExpr> at = row.kept;

@@ -73,8 +73,8 @@ struct UpdateModel : ElementModel {
   }
 };
 
-/// Returns new where the update is made, else old: with `skips`, step 0 is
-/// none.
+/// Returns new if the update is made, else old: with `skips`, step 0 means no
+/// update.
 template <typename Op>
 static Value unlessSkipped(Op op, Emitter &e, Value old, Value now) {
   if (!op.getSkips())
@@ -212,7 +212,7 @@ struct CrossEntropyGradModel : ElementModel {
     Value softmax = emitExpNonPositive(e, e.sub(e.sub(x, lse), lost));
     Value d =
         e.sub(softmax, e.select(hit, e.like(softmax, 1), e.like(softmax, 0)));
-    // Select 0 where ignored, since the product could be 0 * infinity.
+    // Select 0 for ignored labels, since the product could be 0 * infinity.
     d = e.select(ignored, e.like(d, 0), e.mul(g, d));
     if (!grad.isPadded())
       return d;

@@ -4,12 +4,12 @@
 //
 // Problem: add the tensors of N processes so that all get the same bits at any
 // time and on any network, within a workspace that is known when compiling.
-// Method: a bucket's tensors, one behind the other, are cut into pieces. Of
-// each piece every rank is responsible for a share: it receives the others'
-// numbers for it, adds all in the order of the ranks, and sends the sums back.
-// A number passes each link twice, as in a ring, in 2 (N - 1) messages a piece.
-// Guarantee: the order of additions is that of ranks, whoever comes first;
-// buffers lie in the planned workspace. O(elements) time.
+// Method: a bucket's tensors, one behind the other, are cut into blocks. Every
+// rank adds a share of each block: it receives the others' numbers for it, adds
+// all in the order of the ranks, and sends the sums back. A number passes each
+// link twice, as in a ring, in 2 (N - 1) messages a block. Guarantee: the order
+// of additions is that of ranks, whichever comes first; buffers lie in the
+// planned workspace. O(elements) time.
 //
 //===----------------------------------------------------------------------===//
 #include "Collective.h"
@@ -109,7 +109,7 @@ bool AllReduce<T>::execute(void *const *args, void *workspace,
   packed = static_cast<T *>(workspace);
   received = static_cast<char *>(workspace) + packedBytes;
   world->beginRecord("all_reduce", total * int64_t(sizeof(T)));
-  // The last bytes may be no rank's, and still are part of what was planned.
+  // The last bytes may belong to no rank, and still are part of the plan.
   std::memset(received + (a.ranks - 1) * slot - 64, 0, 64);
   for (int64_t from = 0; from < total; from += piece) {
     int64_t count = std::min(piece, total - from);

@@ -1,4 +1,4 @@
-//===- Collective.h - what ops of several ranks share -----------*- C++ -*-===//
+//===- Collective.h - common parts of collectives ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,10 +20,10 @@ inline RankGroup groupOf(const AllReduceDesc &desc) {
   return {desc.ranks, desc.stride, desc.groups};
 }
 
-/// Returns the world of a step of so many ranks, or null and why.
+/// Returns the world of a step of this number of ranks, or null and the reason.
 World *findWorld(int64_t ranks, std::string &error);
 
-/// Returns the name of an op in which ranks meet.
+/// Returns the name of a collective.
 inline const char *rankKindName(PrimitiveKind kind) {
   return kind == PrimitiveKind::AllReduce   ? "all_reduce"
          : kind == PrimitiveKind::AllGather ? "all_gather"
@@ -31,13 +31,13 @@ inline const char *rankKindName(PrimitiveKind kind) {
                                             : "reduce_scatter";
 }
 
-/// Adds a message of any size, which a World cuts below 2 GiB.
+/// Adds a message of any size; a World cuts it into messages below 2 GiB.
 void addTransfer(std::vector<Transfer> &list, bool sends, void *data,
                  int64_t bytes, int64_t peer);
 
-/// Calls visit(i, offset in tensor i, offset in the piece, elements) for the
-/// parts of tensors of such sizes, one behind the other, that lie in the piece
-/// [from, from + count).
+/// Calls visit(i, offset in tensor i, offset in the block, elements) for the
+/// parts of tensors that lie in the block [from, from + count). The tensors
+/// have these sizes and lie one behind the other.
 template <typename Visit>
 void forEachRun(const std::vector<int64_t> &sizes, int64_t from, int64_t count,
                 Visit visit) {
@@ -51,7 +51,8 @@ void forEachRun(const std::vector<int64_t> &sizes, int64_t from, int64_t count,
 }
 
 /// Adds numbers of several ranks in the order of `terms`, any of which may be
-/// `sums`. All sums over ranks are made here, so that they have the same bits.
+/// `sums`. All sums over ranks use this function, so that they have the same
+/// bits.
 template <typename T>
 void addInOrder(const std::vector<const T *> &terms, int64_t count, T *sums) {
   for (int64_t i = 0; i < count; ++i) {
@@ -62,7 +63,7 @@ void addInOrder(const std::vector<const T *> &terms, int64_t count, T *sums) {
   }
 }
 
-/// Makes a kernel of several ranks, which calls the world from the thread that
+/// Makes the kernel of a collective, which calls the world from the thread that
 /// runs it.
 std::unique_ptr<Primitive> createMeeting(const PrimitiveDesc &desc);
 /// Makes the kernels that move rows: AllGather, ReduceScatter, Broadcast,

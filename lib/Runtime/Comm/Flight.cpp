@@ -1,12 +1,13 @@
-//===- Flight.cpp - collectives that kernels run beside -------------------===//
+//===- Flight.cpp - collectives that overlap kernels ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: exchange tensors with other ranks while kernels run. Method: the
-// primitive that begins a collective hands the blocking one to the world's
-// thread with the addresses of its tensors and workspace, all planned bytes; a
-// second primitive waits, and finds it by the address of its first result.
-// Guarantee: the bits of the blocking collective, which does the work.
+// primitive that starts a collective passes the blocking one to the world's
+// thread, with the addresses of its tensors and workspace, which all lie in the
+// plan. A second primitive waits, and finds the collective by the address of
+// its first result. Guarantee: the bits are those of the blocking collective,
+// which does the work.
 //
 //===----------------------------------------------------------------------===//
 #include "Collective.h"
@@ -58,7 +59,7 @@ public:
       return inner->execute(own.data(), own.back(), why);
     };
     if (!world)
-      return work(error); // says what is missing, if anything is
+      return work(error); // reports that there is no world
     world->begin(own[tensors], work);
     return true;
   }

@@ -1,4 +1,4 @@
-//===- KeepAlive.cpp - work that other ranks wait for ---------------------===//
+//===- KeepAlive.cpp - tells other ranks that this one works --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,8 @@ using namespace ckopt::runtime;
 struct KeepAlive::Thread {
   explicit Thread(World &world)
       : interval(std::clamp(world.waitsAtMost() / 5, 0.02, 5.0)), world(world) {
-    // Without a thread, ranks that wait long take this one for lost.
+    // If the thread cannot be started, ranks that wait long take this one for
+    // dead.
     (void)thread.start([this] { run(); });
   }
   ~Thread() {
@@ -39,7 +40,7 @@ private:
 
   std::chrono::duration<double> interval;
   World &world;
-  std::mutex mutex; ///< of `ends`
+  std::mutex mutex; ///< guards `ends`
   std::condition_variable woken;
   bool ends = false;
   ckopt::Thread thread;

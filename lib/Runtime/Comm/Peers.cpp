@@ -12,8 +12,7 @@
 
 using namespace ckopt::runtime;
 
-/// Returns when a process began; 0 where there is none, or but what its parent
-/// has not asked for yet.
+/// Returns when a process began; 0 if there is none, or only a zombie.
 static uint64_t startOf(int64_t pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/stat";
   std::FILE *file = std::fopen(path.c_str(), "r");
@@ -51,7 +50,7 @@ bool ckopt::runtime::hasEnded(const PeerProcess &process) {
 
 void ckopt::runtime::keepWatchable(std::vector<PeerProcess> &processes,
                                    const char *host) {
-  // Processes may be hidden, or have another number here (containers).
+  // Processes may be invisible, or have another number here (containers).
   for (PeerProcess &process : processes)
     if (std::strcmp(process.host, host) != 0 || hasEnded(process))
       process.started = 0;

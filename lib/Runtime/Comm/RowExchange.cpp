@@ -2,14 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: N processes keep a tensor's rows in N shares; the whole is needed
-// for a while on each, and of sums over processes each keeps its share. Method:
-// every rank sends its rows to every other one, which receives them where they
-// belong; for sums it receives the others' numbers for its own rows, a piece at
-// a time, and adds them in the order of the ranks. Each number passes a link
-// once, in N - 1 messages. Guarantee: additions are those of AllReduce.cpp, in
-// the same order, so that shares of sums have its bits; gathering needs no
-// buffer, sums one piece of the planned workspace. O(elements) time.
+// Problem: N processes keep a tensor's rows in N shares. Each needs the whole
+// tensor for a while, and of sums over processes each keeps its share. Method:
+// every rank sends its rows to every other one, which receives them at their
+// final place. For sums it receives the others' numbers for its own rows, a
+// block at a time, and adds them in the order of the ranks. Each number passes
+// a link once, in N - 1 messages. Guarantee: additions are those of
+// AllReduce.cpp, in the same order, so that shares of sums have its bits.
+// Gathering needs no buffer, sums need one block in the planned workspace.
+// O(elements) time.
 //
 //===----------------------------------------------------------------------===//
 #include "Collective.h"
@@ -164,8 +165,8 @@ public:
 private:
   bool run(void *const *args, void *workspace, World *world,
            std::string &error) override;
-  /// The elements of a member's share from `low` on, at most `count`, that are
-  /// no padding.
+  /// The elements of a member's share from `low` on, at most `count`, without
+  /// padding.
   static int64_t filled(const Shards &shards, int64_t place, int64_t low,
                         int64_t count) {
     return std::clamp<int64_t>(shards.count(place) - low, 0, count);
@@ -201,7 +202,7 @@ bool ReduceScatter<T>::exchange(void *const *args, int64_t from, int64_t count,
   return list.empty() || world->transfer(list, error);
 }
 
-/// Adds this rank's numbers and those that lie at `at` in the slots.
+/// Adds this rank's numbers and those at `at` in the slots.
 template <typename T>
 void ReduceScatter<T>::add(const T *mine, int64_t at, int64_t count,
                            T *sums) const {
@@ -216,7 +217,7 @@ template <typename T>
 bool ReduceScatter<T>::run(void *const *args, void *workspace, World *world,
                            std::string &error) {
   received = static_cast<char *>(workspace);
-  // The last bytes may be padding, and still are part of what was planned.
+  // The last bytes may be padding, and still are part of the plan.
   if (int64_t bytes = workspaceBytes())
     std::memset(received + bytes - 64, 0, 64);
   for (int64_t from = 0; from < total; from += piece) {

@@ -2,10 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Waiting asks the engine again and again, which is what makes MPI go on; it
-// sleeps between questions once the answer takes long, since the rank that is
-// waited for may need the core, and from the first one where this rank's
-// kernels do.
+// A wait polls the engine again and again, which makes MPI progress. If nothing
+// comes for long, it sleeps between polls, since the awaited rank may need the
+// core. It sleeps from the first poll on if this rank's kernels need the core.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/World.h"
@@ -35,20 +34,20 @@ namespace {
 
 World *theWorld = nullptr;
 
-/// Questions before others get the core, and before sleep.
+/// Polls before the core is yielded, and before sleeping.
 constexpr int64_t kSpins = 1000, kYields = 10000;
 constexpr std::chrono::microseconds kNap{50};
-/// The same where nothing has come for so many seconds: a rank that late loses
-/// little by a later look.
+/// The longer sleep, for waits beyond kLate seconds: a rank that late loses
+/// little by a later poll.
 constexpr std::chrono::microseconds kLongNap{500};
 constexpr double kLate = 1;
-/// Seconds in which what was sent comes to ranks that fail, too.
+/// Seconds in which sent messages still reach ranks that fail, too.
 constexpr double kSettles = 2;
-/// Between looks at whether the others still run.
+/// Seconds between checks whether the others still run.
 constexpr std::chrono::milliseconds kLook{100};
 
-/// Clocks count nanoseconds in 64 bits, which hold 292 years: who gives more
-/// seconds than this waits for ever.
+/// Clocks count nanoseconds in 64 bits, which hold 292 years: with more seconds
+/// than this the wait has no end.
 constexpr double kMostSeconds = 1e9;
 
 /// Ends the process where a scope takes too long.
@@ -56,7 +55,8 @@ class StartWatch {
 public:
   explicit StartWatch(double seconds) {
     if (seconds > 0 && seconds < kMostSeconds)
-      (void)watcher.start([this, seconds] { watch(seconds); }); // else it waits
+      (void)watcher.start(
+          [this, seconds] { watch(seconds); }); // else it waits without end
   }
   ~StartWatch() {
     {
@@ -80,7 +80,7 @@ private:
     std::_Exit(ckopt::ExitRank);
   }
 
-  std::mutex mutex; ///< of `over`
+  std::mutex mutex; ///< guards `over`
   std::condition_variable changed;
   bool over = false;
   ckopt::Thread watcher;
@@ -119,7 +119,7 @@ std::string World::open(double timeout) {
 
 ckopt::MessageText World::openNccl(const std::string &file, int32_t rank,
                                    int32_t ranks, double timeout) {
-  // A rank that is not started at all must not be waited for without an end.
+  // A rank that is not started at all must not be waited for without end.
   constexpr double kMeetingSeconds = 300;
   ckopt::MessageText error;
   const MessageEngine *engine = cuda::openNcclEngine(
@@ -158,8 +158,9 @@ std::string World::open(const MessageEngine &engine) {
   return "";
 }
 
-/// Ends what a failed transfer began: later messages would find its places. A
-/// rank that leaves takes what it was sent before, which may take a while.
+/// Ends the messages of a failed transfer, since later messages would be taken
+/// for them. A leaving rank receives what was sent to it before, which may take
+/// a while.
 void World::abandon(const std::vector<Pending> &pending) {
   double end = steadySeconds() + kSettles;
   for (const Pending &one : pending) {
@@ -174,7 +175,7 @@ void World::abandon(const std::vector<Pending> &pending) {
            steadySeconds() < end && findEnded({one}) < 0)
       std::this_thread::sleep_for(kNap);
     if (why || !done)
-      broken = true; // the bytes may be gone when the peer asks for them
+      broken = true; // the bytes may be gone when the peer receives them
   }
 }
 
@@ -195,7 +196,7 @@ bool World::perform(const Meeting &work, std::string &error) {
 
 void World::drain() { thread->drain(); }
 
-/// Returns a rank whose message is awaited and whose process is gone, or -1.
+/// Returns a rank whose message is awaited and whose process has ended, or -1.
 int32_t World::findEnded(const std::vector<Pending> &pending) const {
   for (const Pending &one : pending)
     if (size_t(one.peer) < processes.size() &&
@@ -205,7 +206,8 @@ int32_t World::findEnded(const std::vector<Pending> &pending) const {
 }
 
 void World::beat() {
-  // Not while this rank waits: then nobody is to wait longer because of it.
+  // Not sent while this rank waits, since it must not prolong the waits of
+  // others.
   if (waiting || !engine->beat || !mutex.try_lock())
     return;
   engine->beat(kWorks);
@@ -216,7 +218,7 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
   return perform([&](std::string &why) { return exchange(list, why); }, error);
 }
 
-/// Lets others have the core between two questions.
+/// Yields the core between two polls.
 void World::pause(int64_t asked, double waited) {
   bool awaited = thread->isAwaited();
   if (awaited && asked < kSpins)
@@ -227,8 +229,7 @@ void World::pause(int64_t asked, double waited) {
     std::this_thread::sleep_for(waited < kLate ? kNap : kLongNap);
 }
 
-/// Takes what the others told; true: one of them works, and is to be waited
-/// for.
+/// Takes the others' reports; true: one of them works, so the wait goes on.
 bool World::listen(double now) {
   bool works = false;
   int32_t from = 0, waitsFor = 0;
@@ -240,8 +241,8 @@ bool World::listen(double now) {
   return works;
 }
 
-/// Returns the rank to blame where none of `pending` answers: ranks that tell
-/// for whom they wait are not, but whom they wait for may be.
+/// Returns the rank to blame if none of `pending` answers. Ranks that report
+/// for whom they wait are not blamed, but the rank that they wait for may be.
 int32_t World::findSilent(const std::vector<Pending> &pending,
                           double now) const {
   auto waits = [&](int32_t rank) {
@@ -280,11 +281,12 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
       abandon(pending);
     return false;
   };
-  // Of a rank that has left nothing comes any more, but it waits for our word.
+  // A rank that has left sends nothing more, but it waits for this one's
+  // farewell.
   for (const Transfer &t : list)
     if (gone[size_t(t.peer)] && !(t.sends && t.bytes == kLeavingBytes))
       return fail(t.peer, kHasLeft);
-  // Receives first, so that what comes is taken while sends wait.
+  // Receives first, so that messages are taken while sends wait.
   for (bool sends : {false, true})
     for (const Transfer &t : list) {
       if (t.sends != sends || t.bytes == 0)
@@ -324,25 +326,25 @@ bool World::exchange(const std::vector<Transfer> &list, std::string &error) {
     }
     if (pending.empty())
       break;
-    lock.unlock(); // a thread that ends the run may have to call the engine
+    lock.unlock(); // the thread that ends the run may have to call the engine
     pause(asked, steadySeconds() - lastCame);
     lock.lock();
     auto now = std::chrono::steady_clock::now();
     if (now >= nextLook) {
       nextLook = now + kLook;
       double seconds = steadySeconds();
-      // While this process was stopped itself, others may have answered.
+      // While this process itself was stopped, others may have answered.
       bool wasStopped = seconds - lastLook > timeout / 2;
       lastLook = seconds;
       if (listen(seconds) || wasStopped)
         start = now;
-      // Of a rank whose kernels run it is not known that it only waits.
+      // Only a rank whose kernels do not run is known to wait.
       if (timeout > 0 && engine->beat && seconds >= nextWord &&
           thread->isAwaited()) {
         nextWord = seconds + timeout / 8;
         engine->beat(pending.front().peer);
       }
-      // What it sent before it ended may still be on its way: look twice.
+      // A message sent before the end may still be on its way: look twice.
       int32_t before = std::exchange(ended, findEnded(pending));
       if (ended >= 0 && ended == before) {
         broken = true;
@@ -405,7 +407,7 @@ void World::abort(int code) {
   std::_Exit(code);
 }
 
-/// Sends and takes the messages that say farewell.
+/// Sends and receives the farewell messages.
 void World::leave() {
   char leaving[kLeavingBytes] = {}, taken[kLeavingBytes];
   std::string error;
@@ -413,7 +415,7 @@ void World::leave() {
     if (peer != ownRank)
       transfer({{true, leaving, kLeavingBytes, peer}}, error);
   for (int32_t peer = 0; peer < ranks && !broken; ++peer)
-    // A rank that failed sends what it sent last, and then that it leaves.
+    // A failed rank first sends its last message, and then that it leaves.
     while (peer != ownRank && !gone[size_t(peer)] && !broken)
       gone[size_t(peer)] =
           transfer({{false, taken, kLeavingBytes, peer}}, error);
@@ -426,7 +428,7 @@ void World::close() {
   if (alive && engine->saysFarewell)
     leave();
   thread.reset();
-  if (alive && broken) // that rank will not come to the end, either
+  if (alive && broken) // that rank will not reach the end, either
     abort(ExitRank);
   if (alive)
     engine->finish();

@@ -1,13 +1,13 @@
-//===- WorldThread.cpp - the thread that meets other ranks ----------------===//
+//===- WorldThread.cpp - the thread that runs collectives -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: messages must go on, and what arrives be added, while kernels run,
-// and MPI is called by one thread at a time. Method: one thread takes what
-// ranks do together from a queue, in the order in which it was begun, which is
-// the same on all ranks. Guarantee: an exchange that failed leaves messages
-// behind that later ones would take for theirs, so nothing behind it is done
-// until its step has ended. The thread sleeps where there is nothing to do.
+// Problem: messages must progress, and arriving ones be added, while kernels
+// run; and only one thread at a time may call MPI. Method: one thread runs the
+// ranks' common tasks from a queue, in the order in which they were started,
+// which is the same on all ranks. Guarantee: a failed exchange leaves messages
+// that later ones would be confused with, so no later task runs until its step
+// has ended. The thread sleeps if there is nothing to do.
 //
 //===----------------------------------------------------------------------===//
 #include "WorldThread.h"

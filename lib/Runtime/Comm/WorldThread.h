@@ -1,4 +1,4 @@
-//===- WorldThread.h - the thread that meets other ranks --------*- C++ -*-===//
+//===- WorldThread.h - the thread that runs collectives ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,12 +16,12 @@
 
 namespace ckopt::runtime {
 
-/// Carries out meetings one behind the other.
+/// Runs the ranks' common tasks one after the other.
 class WorldThread {
 public:
   /// Begins the thread; see isRunning().
   WorldThread();
-  /// Ends the thread; nothing is under way then.
+  /// Ends the thread; no task may be running.
   ~WorldThread();
 
   void begin(const void *key, Meeting work);
@@ -30,16 +30,17 @@ public:
 
   /// Whether the caller is the thread itself.
   bool isHere() const { return worker.isHere(); }
-  /// False: the system gave no thread.
+  /// False: the system could not start a thread.
   bool isRunning() const { return worker.isRunning(); }
-  /// Whether another thread has nothing to do but wait for this one.
+  /// Whether another thread only waits for this one.
   bool isAwaited() const { return waiters.load(std::memory_order_relaxed) > 0; }
 
 private:
   struct Task {
     const void *key;
     Meeting work;
-    unsigned floatMode; ///< of the thread that began it: sums depend on it
+    /// Float mode of the starting thread, on which sums depend.
+    unsigned floatMode;
     bool done = false, failed = false;
     std::string error;
   };
@@ -47,10 +48,10 @@ private:
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::list<Task> tasks; ///< in the order of their beginning, unfinished ones
+  std::list<Task> tasks; ///< unfinished tasks, in the order of their start
   bool ending = false;
   bool failed = false; ///< until no task is left, or drain()
-  std::string reason;  ///< of the first failure
+  std::string reason;  ///< reason of the first failure
   std::atomic<int> waiters{0};
   ckopt::Thread worker;
 };

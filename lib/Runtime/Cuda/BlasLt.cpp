@@ -1,15 +1,15 @@
-//===- BlasLt.cpp - matrix products by cuBLASLt ---------------------------===//
+//===- BlasLt.cpp - matmuls by cuBLASLt -----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The library wants column-major matrices with a leading dimension. A product
-// c = a b with a row-major c is the column-major product of the transposes, so
-// operands swap; then each is plain or transposed by which of its strides is 1.
-// Of two batch dimensions one is the library's; the other is folded into it
-// where the strides allow, else it is a loop of launches.
-// A sum that a product is added to lies as c does, and is given as cuBLASLt's C
-// with beta 1: in c's place, or elsewhere.
-// The compute type sets the precision that the library may round operands to.
+// The library wants column-major matrices with a leading dimension. A matmul c
+// = a b with a row-major c is the column-major one of the transposes, so
+// operands are swapped; each is plain or transposed, depending on which of its
+// strides is 1. Of two batch dimensions one is the library's; the other is
+// merged with it if the strides allow it, else it is a loop of launches. An
+// addend has c's strides, and is cuBLASLt's C with beta 1: in c's bytes, or
+// elsewhere. The compute type sets the precision to which the library may round
+// operands.
 //
 //===----------------------------------------------------------------------===//
 #include "BlasLt.h"
@@ -49,7 +49,7 @@ Operand transposed(Operand o) {
   return o;
 }
 
-/// A product of `first` and `second` into a column-major result.
+/// A matmul of `first` and `second` into a column-major result.
 struct Product {
   Operand first, second, result;
   int64_t outer = 1, inner = 1; ///< batches: launches, and within the library
@@ -75,7 +75,8 @@ std::optional<Product> arrange(const MatMulDesc &d) {
   for (const Operand *o : {&p.first, &p.second, &p.result})
     folds = folds && o->batch[0] == o->batch[1] * d.batch[1];
   if (p.outer > 1 && (folds || p.inner == 1)) {
-    if (!folds) // the inner one is a single matrix, whose stride has no effect
+    if (!folds) // the inner batch is a single matrix, whose stride has no
+                // effect
       for (Operand *o : {&p.first, &p.second, &p.result})
         o->batch[1] = o->batch[0];
     p.inner *= p.outer;
@@ -136,7 +137,7 @@ private:
   int64_t workspace, arenaAlignment;
   bool isF64;
   bool accumulates; ///< args: a, b, addend, c
-  DType types[3];   ///< of a, b and c
+  DType types[3];   ///< types of a, b and c
   void *desc = nullptr, *layouts[3] = {nullptr, nullptr, nullptr};
   LtAlgorithm algorithm = {};
 };
@@ -205,7 +206,7 @@ int LtKernel::describe(const PrimitiveDesc &primitive) {
 }
 
 int64_t LtKernel::alignment() const {
-  int64_t bits = arenaAlignment; // of all three, before steps over a batch
+  int64_t bits = arenaAlignment; // all addresses, before steps over a batch
   if (product.outer > 1)
     for (const Operand *o : {&product.first, &product.second, &product.result})
       bits |= stepOf(*o);

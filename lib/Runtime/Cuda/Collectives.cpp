@@ -1,9 +1,9 @@
-//===- Collectives.cpp - ops of several ranks on a device -----------------===//
+//===- Collectives.cpp - collectives on a device --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Both ends of a message compute its size from the descriptor alone, run by run
-// of the tensors that a piece covers; what has no bytes is sent by neither.
+// Both ends of a message compute its size only from the descriptor, run by run
+// of the tensors that a block covers. Neither end has a message without bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "Collectives.h"
@@ -26,7 +26,7 @@ int64_t ckopt::runtime::cuda::ranksOf(const Manifest &manifest) {
 }
 
 //===----------------------------------------------------------------------===//
-// What a launch moves
+// Traffic of a launch
 //===----------------------------------------------------------------------===//
 
 /// Messages, copies and zeros of one launch, which touch different bytes.
@@ -44,8 +44,8 @@ struct Collectives::Parts {
   std::vector<Copy> copies;
   std::vector<Fill> fills;
 
-  // Of the op: addresses of its arguments and of its workspace, bytes of an
-  // element, who is who.
+  // Addresses of the op's arguments and workspace, bytes of an element, and the
+  // ranks.
   std::vector<DevicePointer> args;
   DevicePointer scratch = 0;
   int64_t size = 4, rank = 0, own = 0;
@@ -69,8 +69,8 @@ struct Collectives::Parts {
   }
 };
 
-/// Rounds the elements of a slot that a piece uses up to 64 bytes: the kernel
-/// adds whole vectors.
+/// Rounds the elements of a slot that a block uses up to 64 bytes, since the
+/// kernel adds whole vectors.
 static int64_t roundedWidth(int64_t width, int64_t size) {
   int64_t unit = 64 / size;
   return (width + unit - 1) / unit * unit;
@@ -80,7 +80,7 @@ void Collectives::whole(const PrimitiveDesc &desc, Parts &p) const {
   const AllReduceDesc &a = desc.allReduce;
   const size_t tensors = a.elements.size();
   if (desc.kind == PrimitiveKind::Rank) {
-    // In a graph, values of the host would be read whenever it is replayed.
+    // In a graph, host values would be read at each replay.
     p.fills = {{p.args[0], 8, 0},
                {p.args[0], 1, static_cast<unsigned char>(p.rank & 255)},
                {p.args[0] + 1, 1, static_cast<unsigned char>(p.rank >> 8)}};
@@ -110,11 +110,11 @@ void Collectives::whole(const PrimitiveDesc &desc, Parts &p) const {
                     place);
       break;
     case PrimitiveKind::OwnRows:
-    case PrimitiveKind::ReduceScatter: // of one rank
+    case PrimitiveKind::ReduceScatter: // the copy of a single rank
       p.copy(out, p.at(in, shards.begin(p.own)), count);
       p.zero(p.at(out, count), shards.chunk - count);
       break;
-    default: // a sum of one rank
+    default: // the sum of a single rank
       p.copy(out, in, a.elements[i]);
     }
   }
@@ -313,7 +313,7 @@ static bool gatherProcesses(World &world, std::vector<RankProcess> &processes,
   return true;
 }
 
-/// Makes the communicator with an id that comes through the world.
+/// Makes the communicator with an id that the world distributes.
 static std::shared_ptr<NcclComm> connect(World &world, const Driver &cuda,
                                          int ordinal, std::string &error) {
   const NcclEntries *nccl = NcclEntries::open(error);
@@ -333,7 +333,7 @@ static std::shared_ptr<NcclComm> connect(World &world, const Driver &cuda,
   return NcclComm::create(cuda, *nccl, place, id, error);
 }
 
-/// Collects which device each rank has, for messages.
+/// Collects the device of each rank, for messages.
 static bool gatherDevices(World &world, const ckrt_device_report &device,
                           std::string &text, std::string &error) {
   struct Flat {

@@ -1,12 +1,12 @@
-//===- Collectives.h - ops of several ranks on a device ---------*- C++ -*-===//
+//===- Collectives.h - collectives on a device ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Puts what a launch of an op of several ranks moves (DeviceCollectives.h) into
-// a stream: messages of NCCL, copies and zeros. The additions between are
+// Puts the traffic of a collective's launch (DeviceCollectives.h) into a
+// stream: messages of NCCL, copies and zeros. The additions between them are
 // kernels of the artifact. All of it may be captured in a graph. A launch uses
-// the stream that it is given and no other, so that ops which begin on a stream
-// of their own and are waited for later need nothing here.
+// only the given stream, so collectives that start on another stream and are
+// waited for later need nothing here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_COLLECTIVES_H
@@ -20,19 +20,19 @@
 
 namespace ckopt::runtime::cuda {
 
-/// Returns how many ranks a step is for; 1: it is one process's.
+/// Returns the number of ranks of a step; 1: a single process.
 int64_t ranksOf(const Manifest &manifest);
 
 /// Returns the device of this rank: LOCAL_RANK or the launcher's name for it,
 /// else its `place` among the ranks of its machine, modulo the devices that the
-/// driver shows. -1 with the reason.
+/// driver shows. Returns -1 with the reason on failure.
 int rankDevice(const Driver &cuda, int64_t place, std::string &error);
-/// The same where all ranks of a world ask.
+/// The same, called on all ranks of a world.
 int rankDevice(const Driver &cuda, World &world, std::string &error);
 
 class Collectives {
 public:
-  /// Connects the ranks' devices, together with all other ranks. Makes nothing
+  /// Connects the ranks' devices, together with all other ranks. Does nothing
   /// for a step of one process.
   static ckrt_status create(const Manifest &manifest, const Driver &cuda,
                             const ckrt_device_report &device,
@@ -42,14 +42,14 @@ public:
   /// kRankFailed and sets `error`.
   Result enqueue(const LaunchInfo &launch, DevicePointer arena, Stream stream,
                  std::string &error);
-  /// Notes in the world's records what the function's ops have sent.
+  /// Records the messages of the function's ops in the world's records.
   void record(size_t function) const;
   NcclComm &connection() { return *comm; }
-  /// Says which rank has which device.
+  /// Returns a text with the device of each rank.
   const std::string &devices() const { return devicesText; }
 
 private:
-  struct Parts; ///< what a launch moves
+  struct Parts; ///< traffic of a launch
   Collectives(const Manifest &manifest, const Driver &cuda)
       : manifest(manifest), cuda(cuda) {}
   void whole(const PrimitiveDesc &desc, Parts &parts) const;

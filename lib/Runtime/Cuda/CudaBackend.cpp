@@ -36,8 +36,8 @@ CudaBackend::CudaBackend(ckrt_program &program,
   this->options.lock_file = nullptr; // the caller owns the string
 }
 
-/// Gives each rank a lock file of its own: ranks have devices of their own, and
-/// libraries that may refuse other calls.
+/// Gives each rank its own lock file: ranks have different devices, and
+/// libraries may refuse different calls.
 void CudaBackend::chooseLock() {
   if (lockPath.empty() || ranksOf(program.manifest) == 1)
     return;
@@ -48,7 +48,7 @@ void CudaBackend::chooseLock() {
     lockPath += ".rank-" + std::to_string(world->rank());
 }
 
-/// Settles which device a rank takes where nobody said it.
+/// Decides the device of a rank if none was given.
 ckrt_status CudaBackend::chooseDevice() {
   if (options.device >= 0)
     return CKRT_OK;
@@ -96,7 +96,7 @@ ckrt_status CudaBackend::create() {
   return status;
 }
 
-/// Without calls of libraries there is nothing to fix.
+/// Without library calls there is nothing to fix.
 ckrt_status CudaBackend::readLock() {
   std::string error;
   bool needed = Libraries(program.manifest, lock).hasCalls();
@@ -150,7 +150,7 @@ void CudaBackend::release() {
   const Driver &cuda = engine->driver();
   {
     // All work must end before its memory is freed. Failures are ignored: they
-    // have been reported, or nobody waits for them.
+    // were reported, or no call waits for them.
     Current current(cuda, engine->context());
     for (Stream stream :
          {copyStream, stepStream, flights ? flights->messages() : nullptr})

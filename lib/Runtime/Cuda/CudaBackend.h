@@ -53,8 +53,8 @@ private:
   ckrt_status upload(int64_t offset, const char *from, int64_t bytes);
   ckrt_status fillSegment(const PatternSegment &segment);
   ckrt_status checkTail(const std::string &after);
-  /// Records a driver's failure at `what`; every later call returns it. If work
-  /// had been given to the device, the failing kernel is searched for.
+  /// Records a driver's failure at `what`; every later call returns it. If the
+  /// device had work, the failing kernel is searched for.
   ckrt_status broken(const std::string &what, Result result);
   /// Returns the failure that broke the session.
   ckrt_status repeatFailure() const { return fail(brokenStatus, brokenText); }
@@ -90,7 +90,7 @@ private:
   /// By function; null if it has nothing to launch.
   std::vector<GraphExec> graphs;
   std::vector<char> bounce; ///< pageable copy of the open tensor
-  std::vector<char> shadow; ///< results that a checker looks at
+  std::vector<char> shadow; ///< results that a check reads
   std::vector<PatternSegment> segments;
   int64_t peak = 0;
   /// The function that was last launched, for messages; -1 for none.

@@ -1,4 +1,4 @@
-//===- CudaSearch.cpp - where cuBLASLt and cuDNN lie ----------------------===//
+//===- CudaSearch.cpp - finds cuBLASLt, cuDNN and NCCL --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@
 
 using namespace ckopt::runtime;
 
-/// Appends what the pattern matches, newest version first.
+/// Appends the matches of the pattern, newest version first.
 static void addMatches(const std::string &pattern,
                        std::vector<std::string> &folders) {
   glob_t found = {};
@@ -23,7 +23,7 @@ static void addMatches(const std::string &pattern,
   globfree(&found);
 }
 
-/// Returns a name without the meaning that its characters have in patterns.
+/// Escapes the characters of a name that have a meaning in patterns.
 static std::string literally(const std::string &name) {
   std::string pattern;
   for (char c : name)
@@ -38,7 +38,7 @@ std::vector<std::string> ckopt::runtime::cudaLibraryFolders() {
   addMatches("/usr/local/cuda*/lib64", folders);
   addMatches("/usr/local/cuda*/lib", folders);
   addMatches("/usr/local/cuda*/targets/x86_64-linux/lib", folders);
-  // Only the list of folders is asked for: importing a package takes seconds.
+  // Python only lists folders, since importing a package takes seconds.
   std::FILE *python =
       popen("for p in python3 python; do command -v $p >/dev/null 2>&1 && "
             "exec $p -c 'import sys; print(\"\\n\".join(sys.path))' "
@@ -79,8 +79,7 @@ struct Wanted {
 };
 } // namespace
 
-/// Sets the variables of libraries that are needed and that only a search
-/// finds.
+/// Sets the variables of needed libraries that only the search finds.
 static void choose(const std::vector<Wanted> &all) {
   std::vector<std::string> folders;
   bool asked = false;

@@ -9,7 +9,7 @@
 // With one_by_one, the host waits for each launch: slower, but it shows which
 // launch fails, and results can be checked between calls.
 //
-// A kernel that fails in a graph makes its context unusable and the arena is
+// A kernel that fails in a graph makes its context unusable, and the arena is
 // lost. The kernel is searched for in a new context, over an arena of zeros
 // with the constants and the last batch, since addresses do not depend on
 // values (except for gathers). Some failures take the device away from the
@@ -69,7 +69,7 @@ ckrt_status CudaBackend::refused(const LaunchInfo &launch, const CallInfo &call,
     text += "; the lock file has this algorithm: remove " + lockPath +
             " to choose again";
   }
-  // A library does not report that memory for its code was missing.
+  // If memory for its code is missing, a library does not report that.
   int64_t left = engine->freeBytes();
   return fail(status, left < 0 ? text
                                : text + " (" + std::to_string(left) +
@@ -79,11 +79,11 @@ ckrt_status CudaBackend::refused(const LaunchInfo &launch, const CallInfo &call,
 /// Runs each primitive once without capturing it: the first call of an
 /// algorithm may load kernels and allocate, which can end a capture, and this
 /// memory counts as the library's, not the graph's. The arena holds no values
-/// yet, so nothing is overwritten. What a library refuses here is left to
-/// kernels of our own, where there are any.
+/// yet, so nothing is overwritten. If a library refuses here, our own kernels
+/// take the call, if there are any.
 ckrt_status CudaBackend::runLibrariesOnce(bool ofRanks) {
   const Manifest &m = program.manifest;
-  // An op of several ranks runs once for each of its phases, on all ranks.
+  // A collective runs once for each of its phases, on all ranks.
   std::set<std::pair<int32_t, int64_t>> ran;
   int64_t before = engine->freeBytes();
   for (const CallInfo &call : m.calls)
@@ -96,7 +96,7 @@ ckrt_status CudaBackend::runLibrariesOnce(bool ofRanks) {
           ofRanks && flights->messages() ? flights->messages() : stepStream;
       Result result = engine->launch(launch, stream);
       if (result == kLibraryFailed && engine->giveUp(launch))
-        break; // the list is another one now
+        break; // the list has changed
       if (result != kSuccess)
         return refused(launch, call, result);
       result = engine->wait(stream);
@@ -301,7 +301,7 @@ std::string CudaBackend::findFailingKernel() {
   }
   const std::string advice = "run it with " + foreignFlag("one-by-one") +
                              " to see which kernel it was";
-  if (engine->ofRanks()) // the others do not run it once more
+  if (engine->ofRanks()) // the others do not run it again
     return advice;
   release(); // there may not be memory for two arenas
   ckrt_status status = CKRT_OK;

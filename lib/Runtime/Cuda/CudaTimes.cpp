@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: which kernels take a step's time must be known from one visit to a
-// device, and the host's clock would time launches and copies instead. Method:
-// a graph of a few copies of one launch, as steps are replayed, between two
-// events; the median over replays counts. Guarantee: launches that agree in
-// code, constant scalars and bytes behind their pointers are timed once.
-// Limits: operands that fit into the device's cache are found there, which they
-// may not be in a step. O(launches) of host time, and of memory.
+// Problem: a device has to show which kernels take a step's time, and the
+// host's clock would time launches and copies instead. Method: a graph of a few
+// copies of one launch, as steps are replayed, between two events; the median
+// over replays counts. Guarantee: launches that agree in code, constant scalars
+// and bytes behind their pointers are timed once. Limits: operands that fit
+// into the device's cache are found there, which they may not be in a step.
+// O(launches) of host time, and of memory.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaBackend.h"
@@ -19,7 +19,7 @@
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
-/// Returns what two launches must agree in to take the same time.
+/// Returns the properties that two launches must share to take the same time.
 static std::vector<int64_t> timingKey(const LaunchInfo &launch) {
   std::vector<int64_t> key = {launch.kernel, launch.primitive};
   key.insert(key.end(), launch.scalars.begin(), launch.scalars.end());
@@ -30,7 +30,7 @@ static std::vector<int64_t> timingKey(const LaunchInfo &launch) {
 
 namespace {
 
-/// Destroys what one timing made; failures are ignored, since the device's
+/// Destroys the objects of one timing; failures are ignored, since the device's
 /// first one is reported.
 struct TimingObjects {
   const Driver &cuda;

@@ -4,15 +4,15 @@
 //
 // Activations have the order that the plan gave them; cuDNN's gradients need
 // weights in the same order, but ckopt's weights are row-major. So for
-// channels-last activations the library copies the weights to that order at the
-// front of the workspace, before the convolution (or back, after it, for their
+// channels-last activations the weights are copied to that order at the front
+// of the workspace, before the convolution (or back, after it, for their
 // gradient). The heuristics list algorithms in the library's own order; the
 // first that is deterministic and fits into the rest of the workspace is taken.
 // Padding that differs at both ends is refused, because cuDNN's descriptor has
 // one number a dimension. cuDNN may round f32 to TF32 and to no other type.
-// Tensors of halves may use tensor cores, with sums in f32; which of their
-// convolutions cuDNN supports depends on algorithm, order and device, so it is
-// asked for them only where our own kernels may take their place.
+// 16-bit tensors may use tensor cores, with sums in f32. Which of their
+// convolutions cuDNN supports depends on algorithm, order and device, so cuDNN
+// is used for them only if our own kernels can replace it.
 //
 //===----------------------------------------------------------------------===//
 #include "Cudnn.h"
@@ -97,7 +97,8 @@ private:
   int setOrders(bool &fits);
   int setConvolution(bool &fits);
   int workspaceOf(int candidate, size_t &bytes);
-  /// Returns whether it may run on tensor cores: halves, or f32 as TF32.
+  /// Returns whether it may run on tensor cores: 16-bit tensors, or f32 as
+  /// TF32.
   bool onTensorCores() const {
     return desc.precision == ProductPrecision::TF32 || isHalf(desc);
   }
@@ -311,7 +312,7 @@ int DnnKernel::restore(int wanted, int wantedMath) {
   return status;
 }
 
-/// Returns whether this math rounds operands of f32 to TF32 at most.
+/// Returns whether this math rounds f32 operands at most to TF32.
 static bool roundsToTF32AtMost(int math) {
   return math == kDnnDefaultMath || math == kDnnTensorMath ||
          math == kDnnFmaMath;
@@ -358,8 +359,8 @@ int DnnKernel::choose() {
     const DnnResult &result = results[i];
     if (result.status != 0 || result.determinism != kDnnDeterministic)
       continue;
-    // On tensor cores, only accept an algorithm with a math that allows no
-    // rounding but to TF32.
+    // On tensor cores, only accept an algorithm whose math rounds at most to
+    // TF32.
     if (onTensorCores() && !roundsToTF32AtMost(result.mathType))
       continue;
     if (restore(result.algorithm, onTensorCores() ? result.mathType : math) ==

@@ -19,7 +19,7 @@ const char *libraryName() {
   return chosen && *chosen ? chosen : "libcuda.so.1";
 }
 
-/// Opens the driver's library, or sets why it cannot be opened.
+/// Opens the driver's library, or sets the reason of the failure.
 void *openLibrary(ckopt::MessageText &error) {
   const char *name = libraryName();
   if (void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL))

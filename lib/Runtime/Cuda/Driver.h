@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: neither building nor installing ckopt may need anything of CUDA's.
+// Problem: neither building nor installing ckopt may need any part of CUDA.
 // Method: the few calls that a step needs are declared here, by the driver's
 // stable interface of version 11.0 (names with their version suffix, which
 // every later driver keeps), and looked up in libcuda.so.1 when the first

@@ -1,11 +1,11 @@
-//===- Engine.cpp - a device with code and an arena on it -----------------===//
+//===- Engine.cpp - a device with loaded code and an arena ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks come in order of their cost: driver, device, versions, then a context,
 // the code (which the driver compiles), the arena. Free memory is read between
-// these steps; the differences show how much each took beside the planned
-// bytes.
+// these steps; the differences show how much each took in addition to the
+// planned bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "Engine.h"
@@ -138,8 +138,8 @@ ckrt_status Engine::checkDevice() {
   return CKRT_OK;
 }
 
-/// Returns the bytes of shared memory that a launch asks for: all of a kernel's
-/// where these are more than code may declare.
+/// Returns the bytes of shared memory that a launch requests: all of a kernel's
+/// if these are more than code may declare.
 static int dynamicBytes(const KernelInfo &kernel) {
   constexpr int64_t kMostDeclared = 48 * 1024;
   return kernel.sharedBytes > kMostDeclared
@@ -284,8 +284,8 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   if (status != CKRT_OK)
     return nullptr;
   Context made = nullptr, popped = nullptr;
-  // CUDA's libraries have the runtime inside, which is made for the primary
-  // context of a device; without them one of our own ends with its failures.
+  // CUDA's libraries contain CUDA's runtime, which uses a device's primary
+  // context. Without them our own context ends with its failures.
   engine->libraries = std::make_unique<Libraries>(program.manifest, lock);
   engine->isPrimary = engine->libraries->areUsed() ||
                       std::any_of(program.manifest.primitives.begin(),

@@ -1,4 +1,4 @@
-//===- Engine.h - a device with code and an arena on it ---------*- C++ -*-===//
+//===- Engine.h - a device with loaded code and an arena --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@ namespace ckopt::runtime::cuda {
 /// The result of a launch that a library refused; not one of the driver's
 /// numbers.
 inline constexpr Result kLibraryFailed = -1;
-/// The result of work that another rank does not take part in.
+/// The result of work without an answer from another rank.
 inline constexpr Result kRankFailed = -2;
 
 /// Converts a driver's result, or kLibraryFailed, to a status.
@@ -77,8 +77,8 @@ public:
   const std::vector<LaunchInfo> &launchesOf(const CallInfo &call) const {
     return libraries->launchesOf(call);
   }
-  /// Leaves a library's launch that it refused to kernels of our own; false if
-  /// that is not possible.
+  /// Replaces a launch that a library refused by our own kernels; false if that
+  /// is not possible.
   bool giveUp(const LaunchInfo &launch) {
     return libraries->giveUp(launch.primitive, libraryError);
   }
@@ -86,11 +86,11 @@ public:
   /// Puts one launch into the stream. The context must be current.
   Result launch(const LaunchInfo &launch, Stream stream);
 
-  /// Wait for a stream's work, or for an event. Where ranks meet in it, one
-  /// that has gone is a failure instead of no end.
+  /// Wait for a stream's work, or for an event. If the work contains
+  /// collectives, a dead rank makes them fail instead of hang.
   Result wait(Stream stream);
   Result wait(Event event);
-  /// The ops of several ranks; null for a step of one process.
+  /// Collectives; null for a step of one process.
   const Collectives *ofRanks() const { return collectives.get(); }
 
   /// Returns "cuda:0 (NVIDIA H100 80GB HBM3)", for example.
@@ -124,10 +124,10 @@ private:
   const Manifest &manifest;
   Device device = 0;
   Context ownContext = nullptr;
-  bool isPrimary = false; ///< ownContext is the device's, not only ours
+  bool isPrimary = false; ///< ownContext is the device's primary one
   Module module = nullptr;
   std::unique_ptr<Libraries> libraries;
-  std::string libraryError; ///< of the last launch that a library refused
+  std::string libraryError; ///< the reason of a library's last refusal
   std::unique_ptr<Collectives> collectives;
   std::string rankError;           ///< why ranks cannot go on
   std::vector<Function> functions; ///< by kernel

@@ -1,4 +1,4 @@
-//===- Flights.cpp - messages between ranks beside kernels ----------------===//
+//===- Flights.cpp - messages that overlap kernels ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,8 +10,8 @@
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
-/// Lower is sooner, and streams have 0 else: blocks of messages, which are few
-/// and which other ranks wait for, go in front of those of kernels.
+/// Lower is sooner, and other streams have 0: blocks of messages, which are few
+/// and which other ranks wait for, run before those of kernels.
 static constexpr int kPriority = -1;
 
 bool Flights::exchanges(size_t call) const {
@@ -28,7 +28,7 @@ bool Flights::exchanges(size_t call) const {
 Result Flights::create() {
   const size_t calls = manifest.calls.size();
   done.assign(calls, nullptr);
-  std::string error; // there is none in a manifest that was loaded
+  std::string error; // stays empty: the manifest was checked
   startOf = startsOfWaits(manifest, error);
   Result result = kSuccess;
   for (size_t c = 0; c < calls && result == kSuccess; ++c) {

@@ -1,13 +1,13 @@
-//===- Flights.h - messages between ranks beside kernels --------*- C++ -*-===//
+//===- Flights.h - messages that overlap kernels ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls that exchange messages have a stream of their own, so that kernels of
-// the step's stream run meanwhile. A call that begins a collective waits, by an
-// event, for what the step's stream has done so far; the call that waits for it
-// makes the step's stream wait for its end. Events become edges of a graph
-// where the step's stream captures one. All such calls are on the one stream in
-// the order of the step, which is the same on all ranks.
+// Calls that exchange messages have their own stream, so that they overlap the
+// kernels of the step's stream. A call that starts a collective waits, by an
+// event, for the work of the step's stream so far; the call that waits for the
+// collective makes the step's stream wait for its end. If the step's stream is
+// captured, events become edges of the graph. All such calls are on this one
+// stream in the order of the step, which is the same on all ranks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_FLIGHTS_H
@@ -29,16 +29,16 @@ public:
   Flights(const Flights &) = delete;
   Flights &operator=(const Flights &) = delete;
 
-  /// Makes the stream and the events; nothing for a step of one process. The
-  /// context must be current, as where the object goes.
+  /// Makes the stream and the events; none for a step of one process. The
+  /// context must be current, also in the destructor.
   Result create();
   /// Returns the stream for a call's launches.
   Stream streamOf(size_t call, Stream step) const;
-  /// Puts what orders a call in front of its launches, and behind them.
+  /// Inserts the waits and events before a call's launches, and after them.
   Result before(size_t call, Stream step);
   Result behind(size_t call, Stream step);
-  /// Lets the step's stream wait for all that has begun: a capture ends well
-  /// only then.
+  /// Makes the step's stream wait for everything that was started, which the
+  /// end of a capture requires.
   void join(Stream step);
   /// Returns the stream of messages; null: there are none.
   Stream messages() const { return stream; }
@@ -49,7 +49,7 @@ private:
   const Driver &cuda;
   const Manifest &manifest;
   Stream stream = nullptr;
-  Event ready = nullptr;        ///< what the step's stream has done
+  Event ready = nullptr;        ///< the work of the step's stream so far
   std::vector<Event> done;      ///< by call: the end of its messages, or null
   std::vector<int64_t> startOf; ///< by call: of a wait, its start; else -1
 };

@@ -1,4 +1,4 @@
-//===- IdFile.cpp - ranks that meet by a file -----------------------------===//
+//===- IdFile.cpp - ranks that connect through a file ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,20 +25,21 @@ namespace {
 
 constexpr const char kHead[] = "ckopt-ranks-1", kEnd[] = "end";
 
-/// What one rank says of itself.
+/// A rank's entry about itself.
 struct RankLine {
-  std::string number; ///< drawn by the rank
+  std::string number; ///< a random number of the rank
   std::string run;    ///< rank 0's number, once this rank has its id
   RankProcess process;
 };
 
-/// A file of this format: of rank 0, with all ranks, or of another rank, with
+/// A file of this format: rank 0's, with all ranks, or another rank's, with
 /// itself.
 struct Sheet {
   std::string run, id;
   int32_t ranks = 0;
   bool go = false;
-  std::vector<RankLine> lines; ///< by rank; without a number: not seen yet
+  std::vector<RankLine> lines; ///< ranks by number; a rank without a random
+                               ///< number was not seen yet
 };
 
 std::string word(const std::string &text) { return text.empty() ? "-" : text; }
@@ -56,7 +57,7 @@ std::string format(const Sheet &sheet) {
   return out.str();
 }
 
-/// Reads a file; false: it is not there, or is none of these.
+/// Reads a file; false: it does not exist, or has another format.
 bool read(const std::string &path, Sheet &sheet) {
   std::ifstream in(path);
   std::string head, end;
@@ -103,7 +104,7 @@ bool write(const std::string &path, const Sheet &sheet, std::string &error) {
 
 std::string drawNumber() {
   unsigned char bytes[16] = {};
-  // Calls for so few bytes are never cut short.
+  // Calls for so few bytes are never interrupted.
   if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
     std::snprintf(reinterpret_cast<char *>(bytes), sizeof(bytes), "%lld",
                   static_cast<long long>(
@@ -116,7 +117,7 @@ std::string fileOf(const IdFile &file, size_t rank) {
   return file.path + ".rank-" + std::to_string(rank);
 }
 
-/// Ends the wait for others.
+/// The end of waiting for others.
 class Deadline {
 public:
   explicit Deadline(double seconds)
@@ -139,7 +140,7 @@ std::string seconds(const IdFile &file) {
   return text.str() + " seconds";
 }
 
-/// Removes a file of this process when it goes.
+/// Removes a file of this process in the destructor.
 struct OwnFile {
   std::string path;
   ~OwnFile() { std::remove(path.c_str()); }
@@ -211,7 +212,7 @@ bool Main::meet(std::vector<RankProcess> &processes, std::string &error) {
     return false;
   for (size_t rank = 1; rank < sheet.lines.size(); ++rank) {
     processes.push_back(sheet.lines[rank].process);
-    // The rank removes its file when it has read that it may start.
+    // The rank removes its file after it has read that it may start.
     while (access(fileOf(file, rank).c_str(), F_OK) == 0)
       if (!deadline.nap()) {
         error = "rank " + std::to_string(rank) + " has not started within " +

@@ -113,7 +113,7 @@ int64_t ckopt::runtime::cudaLibraryTensorBytes(const PrimitiveDesc &desc) {
 }
 
 //===----------------------------------------------------------------------===//
-// Who runs what
+// The choice between libraries and our kernels
 //===----------------------------------------------------------------------===//
 
 static bool isMatMul(const PrimitiveDesc &desc) {
@@ -152,7 +152,7 @@ bool Libraries::areUsed() const {
   return false;
 }
 
-/// Gives the library's place to our own kernel.
+/// Replaces the library by our own kernel.
 void Libraries::takeOwn(Use &use, const ckopt::MessageText &why) {
   use.kernel.reset();
   use.what = why.inShell();

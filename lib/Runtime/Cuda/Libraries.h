@@ -14,11 +14,11 @@
 
 namespace ckopt::runtime::cuda {
 
-/// Who runs each primitive that a launch names: a library, or kernels of our
-/// own where the artifact has them and the library is missing or refuses. The
-/// lock file decides; what it does not know yet is tried and added to it.
-/// Library kernels belong to the context that was current when they were made,
-/// and must be destroyed before it.
+/// Decides what runs each primitive that a launch names: a library, or our own
+/// kernels if the artifact has them and the library is missing or refuses. The
+/// lock file decides; for calls that it does not contain, libraries are tried
+/// and the choice is added. Library kernels belong to the context that was
+/// current when they were made, and must be destroyed before it.
 class Libraries {
 public:
   Libraries(const Manifest &manifest, LockFile &lock);
@@ -42,26 +42,26 @@ public:
     return uses[static_cast<size_t>(primitive)].kernel->enqueue(places, stream,
                                                                 error);
   }
-  /// Leaves a primitive to kernels of our own from now on. Returns false if
-  /// there are none, or if the lock file had an algorithm of a library for it.
+  /// Replaces a primitive by our own kernels from now on. Returns false if
+  /// there are none, or if the lock file had a library's algorithm for it.
   bool giveUp(int32_t primitive, const std::string &why);
   bool isPinned(int32_t primitive) const {
     return uses[static_cast<size_t>(primitive)].isPinned;
   }
-  /// Tells who runs what (ckrt_library_choices).
+  /// Describes the choices (ckrt_library_choices).
   void tell(ckrt_library_hook hook, void *user) const;
 
 private:
-  /// Of one primitive.
+  /// State of one primitive.
   struct Use {
     int64_t workspace =
-        -1; ///< least bytes of all calls; -1: no launch names it
-    int64_t alignment = kDeviceAlignment; ///< of all their addresses
-    bool hasOwn = false;   ///< all of its calls have kernels of our own
+        -1; ///< least workspace bytes of all its calls; -1: no launch names it
+    int64_t alignment = kDeviceAlignment; ///< alignment of all their addresses
+    bool hasOwn = false;   ///< all of its calls have our own kernels
     bool isPinned = false; ///< the lock file had an algorithm when it was read
-    std::string key;       ///< of the lock file
+    std::string key;       ///< key of the lock file
     std::unique_ptr<LibraryKernel> kernel;
-    std::string what; ///< the algorithm, or why our own kernel runs
+    std::string what; ///< the algorithm, or the reason why our own kernel runs
 
     void align(int64_t offset) {
       alignment = (alignment | offset) & -(alignment | offset);
@@ -69,7 +69,7 @@ private:
   };
   struct Opened {
     std::unique_ptr<Library> library;
-    std::string why; ///< why there is none, once that was tried
+    std::string why; ///< why there is no library kernel, once that was tried
   };
   ckrt_status open(const PrimitiveDesc &desc, Library *&library,
                    MessageText &why);
@@ -79,7 +79,8 @@ private:
   const Manifest &manifest;
   LockFile &lock;
   Opened blas, dnn;
-  std::vector<Use> uses; ///< by primitive; kernels go before their libraries
+  /// By primitive; kernels are destroyed before their libraries.
+  std::vector<Use> uses;
 };
 
 } // namespace ckopt::runtime::cuda

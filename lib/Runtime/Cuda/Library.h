@@ -26,14 +26,15 @@ namespace ckopt::runtime::cuda {
 
 /// Device addresses of a launch's operands and result.
 struct Places {
-  DevicePointer args[4]; ///< in the order of PrimitiveKind, at most so many
+  DevicePointer
+      args[4]; ///< in the order of PrimitiveKind; this is the most of any kind
   DevicePointer workspace;
 };
 
-/// What the plan gives each launch of a kernel.
+/// The plan's limits for each launch of a kernel.
 struct Room {
   int64_t workspace; ///< bytes at most
-  int64_t alignment; ///< of operands, result and workspace, in bytes
+  int64_t alignment; ///< alignment of operands, result and workspace, in bytes
 };
 
 class LibraryKernel {
@@ -58,9 +59,9 @@ public:
                                               MessageText &error) = 0;
 };
 
-/// Opens the library and a handle; on failure returns null and sets `error`,
-/// which goes on behind "is".
-/// CKOPT_CUBLASLT and CKOPT_CUDNN name other files to open.
+/// Opens the library and a handle; on failure returns null and sets `error`, a
+/// text that continues a sentence after "is". CKOPT_CUBLASLT and CKOPT_CUDNN
+/// name other files to open.
 std::unique_ptr<Library> openBlasLt(std::string &error);
 std::unique_ptr<Library> openCudnn(std::string &error);
 /// Return whether the files can be opened.
@@ -76,8 +77,8 @@ std::string cudnnRefuses(const PrimitiveDesc &desc);
 MessageText cudnnRefuses(const PrimitiveDesc &desc, int64_t workspace);
 
 /// Opens the first of `names` that exists, or the file that the environment
-/// variable names; on failure returns null and sets the reason, which goes on
-/// behind "is".
+/// variable names; on failure returns null and sets the reason, a text that
+/// continues a sentence after "is".
 void *openFirst(const char *variable, std::initializer_list<const char *> names,
                 std::string &error);
 

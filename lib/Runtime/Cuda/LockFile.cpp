@@ -1,4 +1,4 @@
-//===- LockFile.cpp - which algorithms a device runs ----------------------===//
+//===- LockFile.cpp - the recorded algorithms of a device -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -147,8 +147,8 @@ int LockFile::replace() const {
   // The temporary name is unique, so that it collides neither with another
   // thread's nor with a file left by a crashed process.
   static std::atomic<unsigned> count{0};
-  // A link stays one: what it leads to is replaced, and one that leads nowhere
-  // is an error.
+  // A link stays a link: its target is replaced, and a dangling link is an
+  // error.
   std::string target = path, made, all = text();
   struct stat known;
   if (lstat(path.c_str(), &known) == 0 && S_ISLNK(known.st_mode)) {
@@ -188,7 +188,7 @@ int LockFile::replace() const {
 
 namespace {
 
-/// Lets one process at a time write in a folder; has no effect where the file
+/// Lets one process at a time write in a folder; does nothing if the file
 /// system has no such locks.
 class FolderLock {
 public:

@@ -1,9 +1,9 @@
-//===- LockFile.h - which algorithms a device runs --------------*- C++ -*-===//
+//===- LockFile.h - the recorded algorithms of a device ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Results on a device are equal to the bit for one device, driver, library
-// versions and algorithms. The first load writes these beside the artifact;
+// versions and algorithms. The first load writes these next to the artifact;
 // later loads take the same ones or fail. The file is text, with one entry a
 // line:
 //   ckopt-lock 1
@@ -11,11 +11,11 @@
 //   algorithm KEY VALUE  KEY: the primitive's descriptor; VALUE: an algorithm
 //                        of the library, or "own WHY" for a kernel of ours
 //   sum HASH             of all bytes before this line
-// A call that the file lacks is added to it (an artifact of another budget), so
-// without the sum, a lost line would silently be chosen again. Equal
-// descriptors have one algorithm whatever the budget, so artifacts of one model
-// may share a file. Loads in other threads and processes may add to it at the
-// same time: each writer locks the folder (flock, where the file system has
+// A call that the file lacks is added to it (for an artifact of another
+// budget), so without the checksum a lost line would silently be chosen again.
+// Equal descriptors have one algorithm whatever the budget, so artifacts of one
+// model may share a file. Loads in other threads and processes may add to it at
+// the same time: each writer locks the folder (flock, where the file system has
 // it), merges its lines into the current file, and replaces the whole file.
 //
 //===----------------------------------------------------------------------===//

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The part of NCCL's public interface that moves bytes between devices, from
-// version 2.7 on, which every later one keeps. NCCL's sums are not used: their
-// order is NCCL's to choose.
+// version 2.7 on, which every later one keeps. NCCL's sums are not used, since
+// NCCL chooses their order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_NCCL_H
@@ -14,15 +14,15 @@
 
 namespace ckopt::runtime::cuda {
 
-/// What all ranks of one communicator are given; rank 0 makes it.
+/// The id of a communicator, which rank 0 makes and all ranks get.
 struct NcclId {
   char internal[128];
 };
 
 enum NcclNumber : int {
   kNcclSuccess = 0,
-  kNcclInvalidUsage = 5, ///< as of one device that two ranks share
-  kNcclRemoteError = 6,  ///< another process has gone, or the network has
+  kNcclInvalidUsage = 5, ///< for example, of one device that two ranks share
+  kNcclRemoteError = 6,  ///< another process or the network has failed
   kNcclInProgress = 7,
   kNcclByte = 0, ///< the type ncclInt8
 };

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // ncclCommInitRank returns when all ranks have called it, and nothing ends it
-// earlier, so it runs on a thread of its own, which is left behind where a rank
-// does not come.
+// earlier. So it runs on a separate thread, which is abandoned if a rank does
+// not come.
 //
 //===----------------------------------------------------------------------===//
 #include "NcclComm.h"
@@ -96,7 +96,7 @@ std::string NcclComm::text(const char *call, int code) const {
 }
 
 namespace {
-/// What the thread that meets the other ranks leaves.
+/// The result of the thread that connects to the other ranks.
 struct Joining {
   std::mutex mutex;
   bool done = false;
@@ -143,7 +143,7 @@ bool NcclComm::init(const NcclId &id, std::string &error) {
   return false;
 }
 
-/// Says which device this rank has, since NCCL refuses one that two share.
+/// Reports this rank's device, since NCCL refuses one that two ranks share.
 std::string NcclComm::deviceText() const {
   const std::string host = RankProcess::own().host;
   std::string others;
@@ -257,7 +257,7 @@ bool NcclComm::wait(const std::function<Result()> &ask, Result &result,
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   auto lookAgain = start + std::chrono::milliseconds(20);
-  bool last = false; // asked once more after trouble: the work may be done
+  bool last = false; // asked once more after a failure: the work may be done
   for (int64_t asked = 0;; ++asked) {
     result = ask();
     if (result != kNotReady)
@@ -279,7 +279,7 @@ bool NcclComm::wait(const std::function<Result()> &ask, Result &result,
     lookAgain = now + std::chrono::milliseconds(20);
     error = trouble();
     last = !error.empty();
-    if (last) // what the rank sent before it ended may still be under way
+    if (last) // messages sent before the rank ended may still be on their way
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   failure = error;

@@ -3,12 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A communicator of all ranks of the run, on this rank's device. The process
-// has one: sessions, and messages of a World without MPI, share it, so that all
-// that NCCL moves has one order on all ranks.
+// has only one: sessions, and messages of a World without MPI, share it, so
+// that all of NCCL's traffic has one order on all ranks.
 //
-// Waiting never blocks inside of the driver: a device waits for ever for a rank
-// that has gone, so the host asks the stream, NCCL and the ranks' processes in
-// turn, and aborts what cannot end.
+// Waiting never blocks inside of the driver, since a device waits for ever for
+// a dead rank. Instead the host polls the stream, NCCL and the ranks'
+// processes, and aborts work that cannot end.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_NCCLCOMM_H
@@ -22,7 +22,7 @@
 
 namespace ckopt::runtime::cuda {
 
-/// A message of a group: bytes of the device, to or from another rank.
+/// A message of a group: device bytes, to or from another rank.
 struct DeviceTransfer {
   bool sends = false;
   DevicePointer at = 0;
@@ -30,13 +30,13 @@ struct DeviceTransfer {
   int32_t peer = 0;
 };
 
-/// Where a rank's process runs; asked whether it has ended.
+/// A rank's process, which is watched for its end.
 struct RankProcess {
   std::string host, machine; ///< `machine`: of processes that see each other
   int64_t pid = 0, started = 0;
 
   static RankProcess own();
-  /// Returns whether it is of this machine and no longer there.
+  /// Returns whether it belongs to this machine and has ended.
   bool hasEnded() const;
 };
 
@@ -71,15 +71,16 @@ public:
   int64_t bytes() const { return takenBytes; }
   void setTimeout(double seconds) { place.timeout = seconds; }
 
-  /// Puts all transfers into the stream as one group. False with a reason.
+  /// Puts all transfers into the stream as one group. Returns false with a
+  /// reason on failure.
   bool enqueue(const std::vector<DeviceTransfer> &list, Stream stream,
                std::string &error);
-  /// Waits until `ask` answers other than "not ready". False: the ranks cannot
-  /// go on; the communicator is aborted, and `error` names the rank if it is
-  /// known.
+  /// Waits until `ask` answers anything but "not ready". False: the ranks
+  /// cannot go on; the communicator is aborted, and `error` names the rank if
+  /// it is known.
   bool wait(const std::function<Result()> &ask, Result &result,
             std::string &error);
-  /// Returns "", or why the ranks cannot go on.
+  /// Returns "", or the reason why the ranks cannot go on.
   std::string trouble();
   /// Ends everything that is under way.
   void abort();

@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: NCCL knows no requests, no sizes that differ and no messages that
-// nobody waits for. Method: messages that were begun are gathered until
-// somebody asks for one of them; then all of them move in rounds of one group
-// each, the first of which carries each message's size and beginning, so that a
-// receiver can tell a message that is not the one it waits for. Guarantee:
-// messages between two ranks arrive in the order of their sending; both ends
-// cut them alike. A message of B bytes takes 1 + B / 64 KiB rounds.
+// Problem: NCCL has no requests, no messages of unknown size and none that are
+// not waited for. Method: started messages are collected until one of them is
+// waited for. Then all of them move in rounds of one group each. The first
+// round carries each message's size and first bytes, so that a receiver can
+// recognize an unexpected message. Guarantee: messages between two ranks arrive
+// in the order of sending; both ends cut them alike. A message of B bytes takes
+// 1 + B / 64 KiB rounds.
 //
 //===----------------------------------------------------------------------===//
 #include "NcclEngine.h"
@@ -25,8 +25,8 @@ using namespace ckopt::runtime::cuda;
 
 namespace {
 
-constexpr int64_t kFirstBytes = 4096;     ///< of a message's first round
-constexpr int64_t kRoundBytes = 64 << 10; ///< of later ones
+constexpr int64_t kFirstBytes = 4096;     ///< bytes of a message's first round
+constexpr int64_t kRoundBytes = 64 << 10; ///< bytes of later rounds
 constexpr int64_t kHeaderBytes = sizeof(int64_t);
 
 struct Message {
@@ -57,7 +57,7 @@ public:
 
 private:
   const Driver &cuda() const { return comm->driver(); }
-  /// Starts a round of all messages that are not done; goes on with it.
+  /// Starts a round of all messages that are not done, or continues it.
   bool startRound();
   bool endRound();
   bool progress();
@@ -65,8 +65,8 @@ private:
   bool check(Result result);
 
   std::vector<Message> messages; ///< by request
-  std::vector<size_t> batch;     ///< those that move
-  int64_t round = -1;            ///< that is under way; -1: none
+  std::vector<size_t> batch;     ///< the messages that move
+  int64_t round = -1;            ///< round under way; -1: none
   Stream stream = nullptr;
   DevicePointer device = 0; ///< a slot for each message of the batch
   void *host = nullptr;
@@ -213,7 +213,7 @@ bool Messenger::progress() {
   std::string why = comm->trouble();
   if (why.empty())
     return true;
-  // What the rank sent before it ended may be here by now.
+  // A message sent before the rank ended may be here by now.
   result = cuda().streamQuery(stream);
   if (result == kSuccess)
     return endRound();
@@ -293,7 +293,7 @@ const MessageEngine engine = {kEngineVersion,
 
 } // namespace
 
-/// Meets the others and opens the engine on a device; null: see `error`.
+/// Connects to the others and opens the engine on a device; null: see `error`.
 static const MessageEngine *openOn(const Driver &driver, const IdFile &file,
                                    std::string &error) {
   const NcclEntries *nccl = NcclEntries::open(error);
@@ -312,7 +312,7 @@ static const MessageEngine *openOn(const Driver &driver, const IdFile &file,
   place.timeout = file.timeout;
   if (!meet(file, id, place.processes, error))
     return nullptr;
-  int64_t before = 0; // ranks of this machine
+  int64_t before = 0; // number of ranks of this machine
   for (int32_t rank = 0; rank < file.rank; ++rank)
     before += place.processes[static_cast<size_t>(rank)].host ==
               place.processes[static_cast<size_t>(file.rank)].host;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Carries a World's messages over the devices where there is no MPI: bytes of
-// the host go through a buffer of the device, outside of the arena.
+// Carries a World's messages over the devices if there is no MPI: host bytes go
+// through a device buffer outside of the arena.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_NCCLENGINE_H
@@ -14,8 +14,8 @@
 
 namespace ckopt::runtime::cuda {
 
-/// Meets the other ranks and connects their devices; null with the reason. The
-/// process has one such engine.
+/// Connects the ranks and their devices; null with the reason. The process has
+/// one such engine.
 const MessageEngine *openNcclEngine(const IdFile &file, MessageText &error);
 
 } // namespace ckopt::runtime::cuda

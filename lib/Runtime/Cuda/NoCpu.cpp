@@ -1,4 +1,4 @@
-//===- NoCpu.cpp - the library for devices runs nothing on the CPU --------===//
+//===- NoCpu.cpp - the device library has no CPU kernels ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

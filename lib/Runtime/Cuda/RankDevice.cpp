@@ -1,4 +1,4 @@
-//===- RankDevice.cpp - which device a rank takes -------------------------===//
+//===- RankDevice.cpp - the device of a rank ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,8 @@ using namespace ckopt::runtime::cuda;
 /// Returns the number that a launcher gave this rank among those of its
 /// machine, or -1.
 static int64_t localRank() {
-  // That of torchrun and of scripts, then those of OpenMPI, MPICH and Slurm.
+  // The variable of torchrun and of scripts, then those of OpenMPI, MPICH and
+  // Slurm.
   for (const char *name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                            "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
     const char *text = std::getenv(name);

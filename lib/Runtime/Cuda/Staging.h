@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Pinned memory for tensors that are copied in every step (batches, seed, step,
-// learning rate, the loss): each has a slot of its own, so that the host goes
-// on while the copy runs. All other tensors are copied through pageable memory,
+// learning rate, the loss): each has its own slot, so that the host goes on
+// while the copy runs. All other tensors are copied through pageable memory,
 // and the host waits.
 //
 //===----------------------------------------------------------------------===//

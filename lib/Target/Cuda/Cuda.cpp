@@ -63,30 +63,29 @@ llvm::Error CudaCode::writeEmulation(const std::string &path,
 // Target
 //===----------------------------------------------------------------------===//
 
-/// Returns the device that a step for this compute capability is for unless
-/// somebody says another.
+/// Returns the default device of a step for this compute capability.
 static const char *usualDevice(unsigned sm) {
   return sm == 90 ? "h100" : "a100";
 }
 
 namespace {
 
-/// Below, the matrix of scores is small. With more columns of a head, a
-/// block's sums take too many registers.
+/// With fewer keys the matrix of scores is small. With more columns of a head,
+/// a block's sums take too many registers.
 constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 128;
 
 /// Rows of a chunk of a classification loss. Each chunk but the first reads the
-/// weight's gradient and writes it again, 8 bytes an element, and computes a
-/// product a row for it: from 220 rows (TF32) or 440 (bf16) the products take
-/// longer on an H100. Tiles have 128 or 256 rows.
+/// weight's gradient and writes it again, 8 bytes an element, and does one
+/// multiplication a row for each element: from 220 rows (TF32) or 440 (bf16)
+/// on, the matmuls take longer on an H100. Tiles have 128 or 256 rows.
 constexpr int64_t kChunkBytes = int64_t(128) << 20, kLeastChunkRows = 512,
                   kChunkRowStep = 128;
-/// A load of 16 bytes has eight halves.
+/// A load of 16 bytes has eight 16-bit elements.
 constexpr int64_t kClassGroup = 8;
 
 /// With 4 channels cuDNN 9.14 took 2 (TF32) to 13 times (bf16) as long as our
-/// own kernels on an H200 (docs/benchmarks/gpu.md). Of what lies between,
-/// nothing was measured; 8 halves are a load of 16 bytes.
+/// own kernels on an H200 (docs/benchmarks/gpu.md). Numbers between were not
+/// measured; 8 elements of 16 bits are a load of 16 bytes.
 constexpr int64_t kLeastCudnnChannels = 8;
 
 class CudaTarget final : public TargetInfo {
@@ -200,8 +199,8 @@ private:
     return isHalf(desc) && runtime::isConvolution(desc.kind);
   }
 
-  /// A library that may refuse gets no more than the call's tensors take, so
-  /// that small steps stay small.
+  /// A library that may refuse gets at most as much workspace as the call's
+  /// tensors take, so that small steps stay small.
   static int64_t workspaceOf(const runtime::PrimitiveDesc &desc,
                              const CodegenOptions &options) {
     if (!options.ownBesideLibraries)
@@ -233,8 +232,8 @@ private:
     traits.bf16Products = true;
     traits.channelGroup = 4;
     traits.arenaAlignment = runtime::kDeviceAlignment;
-    // Rates of a device are the settings' (CudaRates.cpp); passes that were not
-    // given one weigh kernels as on a CPU.
+    // Rates of a device come from the settings (CudaRates.cpp); passes without
+    // settings weigh kernels as on a CPU.
     traits.rates = MachineRates();
     traits.writesFolder = true;
     traits.hasDevices = true;

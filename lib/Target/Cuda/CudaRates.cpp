@@ -1,16 +1,16 @@
-//===- CudaRates.cpp - how fast GPUs run our kernels ----------------------===//
+//===- CudaRates.cpp - speeds of GPUs -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of an H200 all rates are measured (docs/benchmarks/gpu.md), by times of the
-// kernels of ResNet-50, GPT-2 and ViT one by one: the rate that most of a
-// kind's time agrees with. An H100 has the same chip and 3.35 TB/s of memory in
-// place of 4.8: its bandwidth is the H200's by that ratio, all else the same.
-// A100 and L4 are estimates: of memory the share of the data sheet that the
-// H200 reaches; products by the bounds of DeviceTiles.cpp; attention by the
-// ratio of vector operations. annotate-kernels adds what tiles, waves, loads
-// from the cache and loads on their way cost. Files of `ckopt bench
-// --calibrate` or `ckopt-run --kernel-times` replace them.
+// An H200's rates are measured (docs/benchmarks/gpu.md), from times of the
+// kernels of ResNet-50, GPT-2 and ViT: the rate that fits most of a kind's
+// time. An H100 has the same chip and 3.35 TB/s of memory in place of 4.8: its
+// bandwidth is the H200's by that ratio, all else the same. A100 and L4 are
+// estimates: for memory the share of the data sheet that the H200 reaches; for
+// matmuls the bounds of DeviceTiles.cpp; for attention the ratio of vector
+// operations. annotate-kernels adds the costs of tiles, waves, loads from the
+// cache and loads in flight. Files of `ckopt bench --calibrate` or `ckopt-run
+// --kernel-times` replace them.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaRates.h"
@@ -24,10 +24,10 @@ using namespace ckopt;
 
 namespace {
 
-/// Rates of one device. Products are those of tiles of 128 x 128 and full waves
-/// of blocks, by what operands of f32 are rounded to (f32, tf32), and of halves
-/// in memory; `tiles` is what blocks load from the L2 cache
-/// together. Attention likewise, without passes over scores.
+/// Rates of one device. Those of matmuls are for tiles of 128 x 128 and full
+/// waves of blocks, by the type to which f32 operands are rounded (f32, tf32),
+/// and for 16-bit tensors in memory; `tiles` is the rate at which all blocks
+/// load from the L2 cache. Attention likewise, without passes over scores.
 struct GpuRates {
   llvm::StringLiteral name;
   double bandwidth, cacheBandwidth, cacheBytes, vector, multiprocessors;
@@ -37,8 +37,8 @@ struct GpuRates {
 
 constexpr double kMiB = 1 << 20;
 
-/// To set after a change of the kernels of products: `matmul`, `halves` and
-/// `tiles` alone. `bench --calibrate` says what times show.
+/// After a change of the matmul kernels, only set `matmul`, `halves` and
+/// `tiles`. `bench --calibrate` prints measured rates.
 constexpr GpuRates kHopper = {.name = "h200",
                               .bandwidth = 4.25e12,
                               .cacheBandwidth = 7e12,
@@ -85,10 +85,10 @@ constexpr GpuRates kGpus[] = {{.name = "a100",
 
 } // namespace
 
-/// Measured on an H200: seconds to start a kernel of a replayed graph; until a
-/// load from memory returns; what kernels of rows take longer than their bytes;
-/// and how much longer the products of attention's gradient take, of which two
-/// kernels compute scores twice.
+/// Measured on an H200: seconds to start a kernel of a replayed graph; seconds
+/// until a load from memory returns; extra time of row kernels in addition to
+/// their bytes; and the factor of the matmuls of attention's gradient, of which
+/// two kernels compute scores twice.
 static constexpr double kLaunchSeconds = 1.7e-6, kMemoryLatency = 0.9e-6,
                         kRowWait = 1.5e-6, kAttentionGradient = 1.35;
 
@@ -113,11 +113,11 @@ static MachineRates ratesAt(const GpuRates &gpu,
   rates.cacheBandwidth = gpu.cacheBandwidth;
   rates.cacheBytes = gpu.cacheBytes;
   rates.multiprocessors = gpu.multiprocessors;
-  rates.reductionStarts = 2; // chunks, then what they add up to
+  rates.reductionStarts = 2; // chunks, then their combination
   rates.tileBandwidth = gpu.tiles;
   rates.memoryLatency = kMemoryLatency;
   rates.rowWait = kRowWait;
-  // Over rates of products, so that these can be set without attention.
+  // Relative to rates of matmuls, so that these can be set without attention.
   rates.attention = gpu.matmul[column] / gpu.attention[column];
   rates.attentionHalves = gpu.halves / gpu.attentionHalves;
   rates.attentionGradient = kAttentionGradient;

@@ -1,4 +1,4 @@
-//===- CudaRates.h - how fast GPUs run our kernels --------------*- C++ -*-===//
+//===- CudaRates.h - speeds of GPUs -----------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,22 +13,21 @@
 
 namespace ckopt {
 
-/// Returns what cudaRates() reads: the name of a device that is known (a100,
-/// h100, h200, l4), or NAME,FILE. Of a file of ckopt-profile/1 alone NAME is
-/// the device that the file names, else `usual`. Files without rates are
-/// errors.
+/// Returns the name that cudaRates() reads: a known device (a100, h100, h200,
+/// l4), or NAME,FILE. For a file of ckopt-profile/1 without a name, NAME is the
+/// device in the file, else `usual`. Files without rates are errors.
 llvm::Expected<std::string> settleCudaRates(llvm::StringRef given,
                                             llvm::StringRef usual);
 
-/// Returns the file that NAME, FILE or NAME,FILE names; empty: none.
+/// Returns the file in NAME, FILE or NAME,FILE; empty: none.
 llvm::StringRef cudaRatesFile(llvm::StringRef given);
 
-/// Returns the rates of the device, where products of f32 round their operands
-/// so; those of the file replace them.
+/// Returns the rates of the device if f32 matmuls round their operands so;
+/// those of the file replace them.
 llvm::Expected<MachineRates> cudaRates(llvm::StringRef given,
                                        runtime::ProductPrecision precision);
 
-/// Returns the multiprocessors of a device that is known by name.
+/// Returns the multiprocessors of a known device.
 int32_t cudaMultiprocessors(llvm::StringRef name);
 
 } // namespace ckopt

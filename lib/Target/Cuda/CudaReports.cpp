@@ -1,10 +1,10 @@
-//===- CudaReports.cpp - what is known of a step for a GPU ----------------===//
+//===- CudaReports.cpp - reports on a step for a GPU ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reports on compiled kernels: which of them do not load and store 16 bytes at
-// once and why, and, where ptxas is installed, its figures. Nothing of the
-// reports reaches the artifact, whose bytes depend on the input alone.
+// This file reports which compiled kernels do not load and store 16 bytes at
+// once and why, and, if ptxas is installed, its figures. Nothing of the reports
+// reaches the artifact, whose bytes depend only on the input.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Error.h"
@@ -52,7 +52,7 @@ static void writeKernel(llvm::json::OStream &json, const PtxKernel &kernel,
 }
 
 /// Writes a member "device_code": kernels, the reasons why some are not
-/// vectorized, registers and spills where ptxas is installed.
+/// vectorized, and registers and spills if ptxas is installed.
 llvm::Error CudaCode::writeJson(llvm::json::OStream &json) const {
   auto known = assembled(step.code);
   if (!known)

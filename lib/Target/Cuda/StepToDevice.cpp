@@ -57,7 +57,7 @@ private:
 
 } // namespace
 
-/// Returns whether ranks meet in the kernel, or it tells them apart.
+/// Returns whether the kernel is a collective, or depends on the rank.
 static bool isOfRanks(const KernelCode &code) {
   return !code.primitiveArgs.empty() && runtime::isOfRanks(code.primitive.kind);
 }
@@ -114,7 +114,7 @@ LogicalResult DeviceLowering::emitKernels() {
       counted.multiprocessors = lowered.rates.multiprocessors;
       KernelWork work = kernelWork(kernel, counted);
       double products = work.matmul + work.conv + work.depthwiseConv;
-      // Rates are told of the products that the result needs.
+      // Rates count only the multiplications of the result.
       if (auto time = kernel->getAttrOfType<FloatAttr>(attrs::kProductTime))
         products /= time.getValueAsDouble();
       lowered.work.push_back({name.str(),
@@ -152,8 +152,8 @@ void DeviceLowering::describeKernels() {
   }
 }
 
-/// Adds the launches of an op of several ranks: the runtime moves bytes, and
-/// between two such launches of a piece a kernel adds.
+/// Adds the launches of a collective: the runtime moves bytes, and between two
+/// such launches of a block a kernel adds.
 void DeviceLowering::addRankLaunches(
     const KernelCode &code, int32_t primitive,
     const std::vector<runtime::LaunchPointer> &pointers,

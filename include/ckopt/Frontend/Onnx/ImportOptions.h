@@ -1,4 +1,4 @@
-//===- ImportOptions.h - how a model is read --------------------*- C++ -*-===//
+//===- ImportOptions.h - options of importing a model -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,12 +19,11 @@ namespace ckopt::onnx_frontend {
 
 struct ImportOptions {
   /// The size of the data inputs' first dimension. It is required if the file
-  /// has a symbol there; if the file has a number, the graph's shape constants
-  /// are changed as far as it is proven which of them hold the batch (an error
-  /// names the others).
+  /// has a symbol there. If the file has a number, the graph's shape constants
+  /// that are proven to hold the batch are changed (an error names the others).
   std::optional<int64_t> batch;
-  /// The batch is one of so many equal parts of a whole one: numbers that the
-  /// graph computes from its size get the whole batch's value, too
+  /// The batch is one of this number of equal parts of a whole one: numbers
+  /// that the graph computes from its size get the whole batch's value, too
   /// (Dialect/Ckopt/Utils/WholeBatch.h).
   int64_t parts = 1;
   /// Values of other symbolic dimensions by name.
@@ -45,8 +44,8 @@ struct ImportOptions {
   /// Names of arrays in the user's data: in a file without initializers, graph
   /// inputs of these names are data, too.
   std::vector<std::string> arrays;
-  /// Data inputs that may have no effect; others that nothing reads are an
-  /// error, unless `allowUnread` is set.
+  /// Data inputs that may be unused; other unread inputs are an error, unless
+  /// `allowUnread` is set.
   std::vector<std::string> unusedInputs;
   bool allowUnread = false;
   /// Weights without a value are an error, not filled by an initialization.
@@ -56,7 +55,7 @@ struct ImportOptions {
   /// If not empty, only weights whose whole name matches are trained; a weight
   /// that both expressions match is not.
   std::string trainRegex;
-  /// Weights that ConstantOfShape makes, as in files without their numbers, are
+  /// Weights made by ConstantOfShape, as in files without weights, are
   /// parameters without a value.
   bool paramsFromConstants = false;
   /// Batch norms use the batch's statistics and update the running ones, and

@@ -5,10 +5,9 @@
 // Imports ONNX files. The result is a `func.func @forward` of ckopt ops on
 // statically shaped tensors: batch fixed, shape arithmetic folded, batch norms
 // and dropouts in training form. Weights are not in the IR but in a table by
-// name. Export.h puts trained weights into a copy of the original file.
-// Whatever the bytes of a file are, both end in a result or in an error that
-// names file, node and remedy; no protobuf type and no exception leaves this
-// library.
+// name. Export.h puts trained weights into a copy of the original file. For any
+// bytes of a file, both return a result or an error that names file, node and
+// remedy; no protobuf type and no exception leaves this library.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_FRONTEND_ONNX_ONNX_H
@@ -32,21 +31,21 @@ namespace ckopt::onnx_frontend {
 /// Describes how exporting changed the model; see docs/from-pytorch.md.
 struct ExportDiagnosis {
   std::string form; ///< the exporter, and which metadata the file has
-  /// Sentences on parts of the model that the file lacks, so that training
-  /// would train another model; empty if the file is complete.
+  /// Sentences on parts of the model that the file lacks, without which
+  /// training would train another model; empty if the file is complete.
   std::vector<std::string> lost;
-  /// Sentences on calls that the file, by the exporter's notes, computes
-  /// otherwise than the model.
+  /// Sentences on calls that the file computes differently from the model,
+  /// according to the exporter's notes.
   std::vector<std::string> differing;
-  /// Sentences on calls of which nobody has compared the form in the file with
-  /// the model's, and the number of those that were compared (0: the file
-  /// notes none).
+  /// Sentences on calls whose form in the file was not compared with the
+  /// model's, and the number of compared calls (0: the file has no notes).
   std::vector<std::string> uncompared;
   size_t numCompared = 0;
-  /// Kinds of calls whose results the file has not: "view", "clone", "mul".
+  /// Kinds of calls whose results are missing in the file: "view", "clone",
+  /// "mul".
   std::set<std::string> removed;
-  /// Parameters of which the file may hold some entries alone, so that they
-  /// have another shape in the model.
+  /// Parameters of which the file may hold only some entries, so that they have
+  /// another shape in the model.
   std::vector<std::string> partial;
   std::vector<std::string> notes; ///< repairs that import made
   /// Float initializers that are not trained, and why.
@@ -56,7 +55,7 @@ struct ExportDiagnosis {
   std::vector<std::string> unclear;
   bool hasDropout = false;
 
-  /// Returns whether the file is known not to be the model.
+  /// Returns whether the file is known to differ from the model.
   bool isAnother() const { return !lost.empty() || !differing.empty(); }
 };
 
@@ -72,9 +71,9 @@ struct ImportedModel {
   /// Remarks on nodes of the graph, which are also among `remarks`.
   std::vector<MessageText> notes;
   ExportDiagnosis diagnosis;
-  /// What writing trained weights into a copy of the file has to change.
+  /// Changes that are needed to write trained weights into a copy of the file.
   std::shared_ptr<const WriteBack> writeBack;
-  /// The files beside the model that its weights were read from.
+  /// The files other than the model's from which its weights were read.
   std::set<std::string> externalFiles;
   /// The fixed batch size, 0 if no data input has dimensions.
   int64_t batch = 0;
@@ -91,8 +90,8 @@ llvm::Expected<ImportedModel> importModel(llvm::StringRef path,
 
 /// Diagnoses the model in the file, without importing it.
 llvm::Expected<ExportDiagnosis> diagnoseExport(llvm::StringRef path);
-/// Returns what is lost or differs as one message, with the Python lines that
-/// export a complete model.
+/// Returns the losses and differences as one message, with the Python lines
+/// that export a complete model.
 std::string describeLost(const ExportDiagnosis &diagnosis,
                          llvm::StringRef path);
 

@@ -6,9 +6,9 @@
 // CPU, to objects in memory. The JIT links these objects into this process; a
 // shared library is the same objects linked by lld. So both run the same bytes.
 //
-// Each function of a kernel is an object of its own, named by a hash of its
-// content: functions of equal content, of one step or of several, are compiled
-// once and kept on the disk (KernelCache.h).
+// Each function of a kernel becomes a separate object, named by a hash of its
+// content. Functions with equal content, in one step or in several, are
+// compiled once and cached on disk (KernelCache.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TARGET_CPU_EMIT_H
@@ -26,20 +26,20 @@
 
 namespace ckopt {
 
-/// The features that generated code for a CPU may use, as LLVM names them. A
-/// usage error where LLVM knows no such CPU.
+/// The features that generated code for a CPU may use, by LLVM's names. A usage
+/// error if LLVM does not know the CPU.
 llvm::Expected<std::vector<std::string>> cpuFeatures(const CpuOptions &cpu);
 
-/// The architecture of a CPU whose code this machine cannot run ("aarch64"); ""
-/// for those of its own architecture.
+/// The architecture of a CPU if this machine cannot run its code ("aarch64"),
+/// else "".
 llvm::Expected<std::string> foreignArchitecture(const CpuOptions &cpu);
 
 /// The class of a CPU by its features, one of runtime::kCpuClasses.
 llvm::Expected<std::string> cpuClass(const CpuOptions &cpu);
 
-/// The processor of one of several machines that run the same code.
+/// The processor of one of several machines that will run the same code.
 struct MachineCpu {
-  std::string name; ///< of the machine, in errors
+  std::string name; ///< of the machine, for errors
   std::string architecture;
   std::vector<std::string> features; ///< as LLVM names them
 
@@ -48,13 +48,13 @@ struct MachineCpu {
   bool has(llvm::StringRef feature) const;
 };
 
-/// Makes native code run on all machines, by the features that all have. An
-/// error names the machine on which code for the CPU would not run. `own` is
-/// this one.
+/// Restricts `options` to the CPU features that all ranks' machines have. An
+/// error names a machine on which code for the CPU would not run. `own`
+/// describes this machine.
 llvm::Error settleCpu(CpuOptions &options, const MachineCpu &own,
                       llvm::ArrayRef<MachineCpu> all);
 
-/// Object files in memory: one with what is loaded, which refers to the others.
+/// Object files in memory: the first one is loaded, and refers to the others.
 struct StepObjects {
   std::vector<char> main;
   std::vector<std::vector<char>> kernels;
@@ -62,17 +62,17 @@ struct StepObjects {
   int64_t bytes() const;
 };
 
-/// Where the code of kernels came from.
+/// How many kernels were compiled, and how many came from the cache.
 struct KernelCounts {
-  int64_t functions = 0; ///< of kernels
-  int64_t distinct = 0;  ///< without those of equal content
-  int64_t found = 0;     ///< of the distinct ones: compiled earlier
+  int64_t functions = 0; ///< functions of kernels
+  int64_t distinct = 0;  ///< functions with different content
+  int64_t found = 0;     ///< distinct functions from the cache
 };
 
 /// Compiles to objects with the symbols that ckrt loads: the functions,
 /// ckopt_manifest, ckopt_manifest_size, ckopt_data, ckopt_data_size. `data`
-/// holds the initial bytes of tensors that the artifact contains. Kernels come
-/// from `cache` where it has them. Consumes `lowered.module`.
+/// holds the initial bytes of tensors that the artifact contains. Kernels in
+/// `cache` are not compiled again. Consumes `lowered.module`.
 llvm::Expected<StepObjects>
 emitObjects(LoweredStep &lowered, const std::vector<char> &data,
             const CpuOptions &target, KernelCache &cache, KernelCounts &counts);

@@ -2,15 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A folder of compiled kernels, one file a kernel, named by a hash of all that
-// decides its code (its LLVM IR before optimization, the processor, the level,
-// the compiler's build). So nothing in it is ever out of date, and an artifact
-// has the same bytes with and without it. Files appear whole or not at all, so
-// that processes may share a folder; one that was damaged is recognized by a
-// checksum. Without a folder that can be written, things go on without one.
+// The cache is a folder of compiled kernels, one file each, named by a hash of
+// everything that decides the code (its LLVM IR before optimization, the
+// processor, the level, the compiler's build). So entries are never out of
+// date, and an artifact has the same bytes with and without it. Files appear
+// whole or not at all, so that processes may share a folder; one that was
+// damaged is recognized by a checksum. If the folder cannot be written, nothing
+// is cached.
 //
-// The folder holds machine code that steps run: nobody else should be able to
-// write to it.
+// The folder contains machine code that steps run, so nobody else should be
+// able to write to it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TARGET_CPU_KERNELCACHE_H
@@ -31,8 +32,8 @@ namespace ckopt {
 class KernelCache {
 public:
   /// `where` is a folder or "off"; "" means $CKOPT_CACHE_DIR (which may be
-  /// "off", too), else ckopt/ in $XDG_CACHE_HOME or ~/.cache. `warn` is told of
-  /// damaged files and, once, of a folder that cannot be written.
+  /// "off", too), else ckopt/ in $XDG_CACHE_HOME or ~/.cache. `warn` gets
+  /// messages on damaged files and, once, on a folder that cannot be written.
   KernelCache(llvm::StringRef where,
               std::function<void(const MessageText &)> warn);
   /// Removes the files that were read longest ago if all together have more
@@ -42,7 +43,7 @@ public:
 
   static constexpr uint64_t kMostBytes = uint64_t(1) << 30;
 
-  /// Returns the folder; "" where there is none.
+  /// Returns the folder; "" if there is none.
   const std::string &folder() const { return path; }
 
   /// Returns the bytes that this build stored under a key, which is hexadecimal
@@ -50,7 +51,8 @@ public:
   std::optional<std::vector<char>> find(llvm::StringRef key);
   void store(llvm::StringRef key, llvm::ArrayRef<char> bytes);
 
-  /// Removes files as the destructor does, but now and above any limit.
+  /// Removes files as the destructor does, but immediately and whatever their
+  /// size.
   void prune(uint64_t mostBytes);
 
 private:
@@ -59,12 +61,12 @@ private:
 
   std::string path;
   std::function<void(const MessageText &)> warn;
-  bool writes = false; ///< whether store() stores
+  bool writes = false; ///< whether store() writes files
   bool stored = false;
 };
 
 /// Returns what identifies the build of ckopt and of LLVM in this process; ""
-/// where their files have no build id, so that nothing can be kept.
+/// if their files have no build id, so that nothing can be cached.
 std::string compilerBuild();
 
 } // namespace ckopt

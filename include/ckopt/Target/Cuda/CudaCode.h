@@ -11,7 +11,7 @@
 
 namespace ckopt {
 
-/// What the target "cuda" emits.
+/// The code that the target "cuda" emits.
 class CudaCode final : public StepCode {
 public:
   explicit CudaCode(LoweredDeviceStep lowered) : step(std::move(lowered)) {
@@ -24,8 +24,8 @@ public:
   llvm::Error inspect(llvm::raw_ostream &os) const override;
   llvm::Error writeJson(llvm::json::OStream &json) const override;
 
-  /// Writes the kernels as loops in a shared library: what a stand-in for the
-  /// driver runs where there is no GPU (BlockToPTX.h).
+  /// Writes the kernels as loops in a shared library, which the simulated
+  /// driver runs without a GPU (BlockToPTX.h).
   llvm::Error writeEmulation(const std::string &path,
                              const CpuOptions &cpu) const;
 

@@ -38,21 +38,20 @@ struct ScalarLaunch {
   std::string kernel, reason;
 };
 
-/// A product or convolution that was meant for a library, but for which the
-/// library has no kernel, and why; generated code computes it.
+/// A matmul or convolution that was meant for a library which has no kernel for
+/// it, with the reason; generated code computes it.
 struct RefusedPrimitive {
   std::string kernel, primitive, reason;
 };
 
-/// What one call of a kernel has to do: the work that rates are told of, and
-/// what plans expect of it, so that a run on a device can be compared with
-/// both.
+/// The work of one call of a kernel as counted for rates, and the time that
+/// plans expect, so that a run on a device can be compared with both.
 struct CallWork {
   std::string kernel, what; ///< `what`: the primitive, or ""
-  double flops = 0;         ///< of products and convolutions; else of all ops
-  double bytes = 0;         ///< read and written at least
-  double seconds = 0;       ///< as plans weigh it, at the rates of the module
-  KernelWork work;          ///< by the rate that it takes, as rates are fitted
+  double flops = 0; ///< operations of matmuls and convolutions; else of all ops
+  double bytes = 0; ///< bytes read and written at least
+  double seconds = 0; ///< seconds in plans, by the rates of the module
+  KernelWork work;    ///< work by kind of rate, for fitting rates
 };
 
 struct LoweredDeviceStep {

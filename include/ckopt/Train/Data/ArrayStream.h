@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program that makes samples writes them to a pipe as it goes: .npy arrays,
-// one after another, as numpy.save writes them to an open file. One array for
-// each field makes a record, in the order of the fields; any number of records
-// follow each other, each with as many samples as it likes. Records are checked
-// one by one. Memory: one record.
+// A program can write samples to a pipe while it makes them, as .npy arrays in
+// the form of numpy.save to an open file. One array for each field makes a
+// record, in the order of the fields. Any number of records follow each other,
+// with any number of samples each, and are checked one by one. Memory: one
+// record.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAIN_DATA_ARRAYSTREAM_H
@@ -30,7 +30,7 @@ public:
 
   std::string name() const override { return streamName; }
   llvm::ArrayRef<SourceField> fields() const override { return list; }
-  /// Goes nowhere: a second epoch has no samples.
+  /// Cannot seek: a second epoch has no samples.
   llvm::Error seek(uint64_t seed, DataPosition place) override;
   llvm::Expected<int64_t> next(int64_t count,
                                llvm::ArrayRef<void *> to) override;
@@ -49,9 +49,9 @@ private:
   std::vector<FieldSpec> specs;
   std::vector<SourceField> list;
   std::vector<HostArray> record;
-  int64_t number = 0;          ///< of the record, from 1
-  int64_t samples = 0, at = 0; ///< of the record
-  int64_t mostBytes = 0;       ///< of a record so far
+  int64_t number = 0;          ///< number of the record, from 1
+  int64_t samples = 0, at = 0; ///< samples of the record, and the next one
+  int64_t mostBytes = 0;       ///< most bytes of a record so far
 };
 
 } // namespace ckopt

@@ -1,12 +1,12 @@
-//===- BatchSource.h - where the samples of a run come from -----*- C++ -*-===//
+//===- BatchSource.h - the source of a run's samples ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Training pulls its batches from a source: a file (Dataset.h), or whatever a
-// program has. A source says which fields a sample has, goes to a place in an
-// epoch, and writes the samples that follow into buffers of the caller. The
-// order of an epoch is a function of (seed, epoch) alone, so that a resumed run
-// sees the samples of an unbroken one. A source that makes its samples:
+// Training pulls its batches from a source: a file (Dataset.h), or a program's
+// own class. A source describes the fields of a sample, seeks to a place in an
+// epoch, and writes the following samples into buffers of the caller. The order
+// of an epoch depends only on (seed, epoch), so that a resumed run sees the
+// samples of an uninterrupted one. An example that makes its samples:
 //
 //   class Waves : public BatchSource {
 //   public:
@@ -53,7 +53,7 @@
 
 namespace ckopt {
 
-/// The position of a training run in its data: all that resuming needs.
+/// The position of a training run in its data; resuming needs nothing else.
 struct DataPosition {
   int64_t epoch = 0;
   int64_t position = 0; ///< samples of this epoch already used
@@ -62,18 +62,18 @@ struct DataPosition {
 
 /// One tensor of a sample.
 struct SourceField {
-  std::string name; ///< the step's: an input of the model, "target"
+  std::string name; ///< the step's name: an input of the model, or "target"
   DType dtype = DType::F32;
-  std::vector<int64_t> shape; ///< of one sample, without the batch
+  std::vector<int64_t> shape; ///< shape of one sample, without the batch
   /// False: one constant for all samples, of this shape.
   bool batched = true;
 };
 
-/// Samples of a batch, counted from its first one.
+/// A range of a batch's samples, counted from the first one.
 struct RowRange {
   int64_t first = 0, count = 0;
   bool operator==(const RowRange &) const = default;
-  /// Returns how many of them a batch of `samples` has.
+  /// Returns how many of these samples are in a batch of `samples`.
   int64_t within(int64_t samples) const {
     return std::clamp(samples - first, int64_t(0), count);
   }
@@ -83,55 +83,56 @@ class BatchSource {
 public:
   virtual ~BatchSource() = default;
 
-  /// Names the source in messages: a file, "standard input".
+  /// Returns the source's name in messages: a file, "standard input".
   virtual std::string name() const = 0;
-  /// Returns the fields, the same at any time. Types that differ from the
-  /// step's are converted: floats are rounded, anything else must fit.
+  /// Returns the fields, which never change. Types that differ from the step's
+  /// are converted: floats are rounded, other values must fit.
   virtual llvm::ArrayRef<SourceField> fields() const = 0;
-  /// Returns the samples of an epoch, or nothing where only their end will
-  /// tell.
+  /// Returns the number of samples of an epoch, or nothing if it is known only
+  /// at the end.
   virtual std::optional<int64_t> numSamples() const { return std::nullopt; }
-  /// Tells whether `seek` can go to any place; else only to the start of an
-  /// epoch that follows the last one, and a run cannot be resumed.
+  /// Tells whether `seek` can go to any place. Else it can only go to the start
+  /// of the next epoch, and a run cannot be resumed.
   virtual bool canSeek() const { return false; }
-  /// Goes to a place in the order of (seed, epoch). It is called before the
-  /// first `next`, and where an epoch has ended.
+  /// Seeks to a place in the order of (seed, epoch). It is called before the
+  /// first `next`, and after the end of an epoch.
   virtual llvm::Error seek(uint64_t seed, DataPosition place) = 0;
   /// Writes the next `count` samples, one after another, to the buffer `to[i]`
-  /// of each field `i` (a constant once), and returns how many they were: fewer
-  /// than `count` only where the epoch ends.
+  /// of each field `i` (a constant once), and returns their number: fewer than
+  /// `count` only at the end of the epoch.
   virtual llvm::Expected<int64_t> next(int64_t count,
                                        llvm::ArrayRef<void *> to) = 0;
 
-  /// Tells whether `nextRows` reads the samples alone that are asked for.
+  /// Tells whether `nextRows` reads only the requested samples.
   virtual bool readsRows() const { return false; }
-  /// Goes on by `count` samples as `next` does, and returns how many they were,
-  /// but writes those of `rows` alone: other processes read the others.
+  /// Advances by `count` samples as `next` does, and returns their number, but
+  /// only writes those of `rows`: other processes read the others.
   virtual llvm::Expected<int64_t> nextRows(int64_t count, RowRange rows,
                                            llvm::ArrayRef<void *> to);
 
-  /// Returns what the samples are: a resumed run must have the same text. The
-  /// default is the name, and the number of samples where it is known.
+  /// Returns a description of the samples: a resumed run must have the same
+  /// text. The default is the name, and the number of samples if it is known.
   virtual std::string identity() const;
-  /// Tells whether every value was checked already. Otherwise each batch is,
-  /// for values that are not finite, labels and indices out of range.
+  /// Tells whether every value was checked already. Otherwise each batch is
+  /// checked for values that are not finite, and for labels and indices out of
+  /// range.
   virtual bool isChecked() const { return false; }
-  /// Names a sample of the last batch in errors ("a.npz: sample 12"); "": by
-  /// its place in the epoch.
+  /// Names a sample of the last batch in errors ("a.npz: sample 12"); "":
+  /// errors use its place in the epoch.
   virtual std::string nameSample(int64_t) const { return ""; }
-  /// Returns the names of the classes, in the order of their labels, where the
-  /// samples have such.
+  /// Returns the names of the classes, in the order of their labels, if the
+  /// samples have classes.
   virtual std::vector<std::string> classNames() const { return {}; }
   /// Returns the bytes of samples that the source holds in memory.
   virtual int64_t bytesInMemory() const { return 0; }
-  /// Keeps a share of the samples from `next`, and returns them, in an order of
-  /// their own that is always the same. Each call begins with all samples; a
-  /// share of 0 gives null. Sources that cannot do it refuse.
+  /// Removes a share of the samples from `next`, and returns these samples in
+  /// their own order, which is always the same. Each call starts from all
+  /// samples; a share of 0 gives null. Sources that cannot do it refuse.
   virtual llvm::Expected<std::unique_ptr<BatchSource>> holdOut(double share,
                                                                uint64_t seed);
 };
 
-/// The samples that a CallbackSource asks for.
+/// The request of a CallbackSource for samples.
 struct BatchRequest {
   uint64_t seed = 0;
   DataPosition at; ///< of the first sample
@@ -142,14 +143,14 @@ struct BatchRequest {
 /// A source that calls a function for each batch.
 class CallbackSource : public BatchSource {
 public:
-  /// Returns how many samples it wrote: fewer than asked for where the epoch
-  /// ends.
+  /// Returns how many samples it wrote: fewer than requested at the end of the
+  /// epoch.
   using Function = std::function<llvm::Expected<int64_t>(const BatchRequest &)>;
   struct Options {
     std::string name = "callback";
     std::vector<SourceField> fields;
     std::optional<int64_t> numSamples;
-    /// The function's samples depend on the request alone.
+    /// The function's samples depend only on the request.
     bool canSeek = false;
     std::string identity; ///< "": the default's
   };

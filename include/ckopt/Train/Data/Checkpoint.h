@@ -4,11 +4,11 @@
 //
 // A checkpoint is a safetensors file with every tensor that a step changes
 // (parameters, running statistics, optimizer state); its metadata say how far
-// the run is. A run resumed from it is bit-equal to an unbroken one. The file
-// is written atomically, so that the previous checkpoint stays whole on
-// failure. Of a run of several processes each writes a share, and the file is
-// their index (ckopt/Base/ShardedFile.h): it is written last, and only then is
-// the checkpoint there.
+// the run is. A run resumed from it has the bits of an uninterrupted one. The
+// file is written atomically, so that the previous checkpoint stays whole on
+// failure. In a run of several processes each writes a share, and the file is
+// their index (ckopt/Base/ShardedFile.h). It is written last, and completes the
+// checkpoint.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAIN_DATA_CHECKPOINT_H
@@ -23,10 +23,10 @@ namespace ckopt {
 
 /// The best evaluation of a run so far.
 struct BestEvaluation {
-  std::string metric; ///< what it was judged by (Metric::name)
+  std::string metric; ///< the metric (Metric::name)
   double value = 0;
-  int64_t step = 0;  ///< after which it was found
-  int64_t since = 0; ///< evaluations that were no better since
+  int64_t step = 0;  ///< the step after which it was found
+  int64_t since = 0; ///< evaluations since then, none of them better
   bool operator==(const BestEvaluation &) const = default;
 };
 
@@ -45,35 +45,35 @@ struct Checkpoint {
   TrainingState state;
 };
 
-/// A checkpoint whose tensors are read where they are asked for.
+/// A checkpoint whose tensors are read on demand.
 struct OpenCheckpoint {
   StoredTensors tensors;
   TrainingState state;
 };
 
-/// Writes a checkpoint of one process, in place of one of several, too.
+/// Writes a checkpoint of one process; it may replace one of several.
 llvm::Error writeCheckpoint(llvm::StringRef path, const Checkpoint &checkpoint);
 /// Opens a checkpoint of any number of processes.
 llvm::Expected<OpenCheckpoint> openCheckpoint(llvm::StringRef path);
-/// Reads all of it.
+/// Reads the whole checkpoint.
 llvm::Expected<Checkpoint> readCheckpoint(llvm::StringRef path);
 
 //===----------------------------------------------------------------------===//
 // Shares of several processes
 //===----------------------------------------------------------------------===//
 
-/// Makes the folder for shares of `path`, and returns the number of a save that
-/// nothing in it has.
+/// Makes the folder for shares of `path`, and returns a number of a save that
+/// no file in it has.
 llvm::Expected<int64_t> beginSave(llvm::StringRef path);
-/// Writes one process's share. `read` gives the elements of a part; it is asked
-/// twice for each, first to sum up what the header says. The result's hashes
-/// are left to it.
+/// Writes one process's share. `read` returns the elements of a part; it is
+/// called twice for each, first for the header's checksums. This function sets
+/// the hashes.
 llvm::Expected<ShardFile> writeShare(
     llvm::StringRef path, int64_t save, int64_t rank, int64_t ranks,
     std::vector<ShardPart> parts,
     llvm::function_ref<llvm::Expected<HostTensor>(const ShardPart &)> read);
-/// Writes the index, with which the checkpoint is complete, and removes the
-/// shares of others. An error where a share cannot be seen here.
+/// Writes the index, which completes the checkpoint, and removes the shares of
+/// others. An error if a share is not visible here.
 llvm::Error finishSave(llvm::StringRef path, const TrainingState &state,
                        llvm::ArrayRef<ShardFile> shares);
 
@@ -82,10 +82,10 @@ llvm::Error finishSave(llvm::StringRef path, const TrainingState &state,
 llvm::Error checkTensors(llvm::ArrayRef<TensorSpec> tensors,
                          llvm::ArrayRef<TensorSpec> expected,
                          llvm::StringRef what);
-/// An option whose value is another one in another run.
+/// An option with different values in two runs.
 struct OptionDifference {
   MessageText name;
-  std::string was, is; ///< as people write them; "not set"
+  std::string was, is; ///< as users write them; "not set"
 };
 
 /// Returns the options that differ, by name.

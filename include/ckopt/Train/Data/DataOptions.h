@@ -1,4 +1,4 @@
-//===- DataOptions.h - where samples come from ------------------*- C++ -*-===//
+//===- DataOptions.h - options of the samples -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,7 +25,8 @@ struct DataOptions {
   /// (ckopt/Support/ArrayFile.h); "-": standard input
   /// (ckopt/Train/Data/ArrayStream.h).
   std::string path;
-  /// A folder that compressed arrays are unpacked to once; "": into memory.
+  /// A folder for unpacked compressed arrays, which later runs use again; "":
+  /// they are unpacked into memory.
   std::string cache;
   /// Or a file of tokens (openTokenFile), whose arrays are `tokens` and `next`.
   std::string tokens;
@@ -34,23 +35,24 @@ struct DataOptions {
   /// Or a folder of images by class.
   std::string images;
   ImageOptions imageOptions;
-  /// The classes that its labels count, in order; empty: those of the folder.
+  /// The classes that labels stand for, in order; empty: those of the folder.
   std::vector<std::string> classNames;
-  /// The fields of a source of the caller's own, instead of a path. The type of
-  /// targets settles what the loss leaves open.
+  /// The fields of the caller's own source, instead of a path. The type of
+  /// targets decides what the loss leaves open.
   std::vector<SourceField> fields;
   std::string inputs;  ///< "x=images,mask=m": model input = array
   std::string targets; ///< array, or "depth=d,class=c": output = array
-  /// What evaluations compute beside the loss, and the accuracy of labels.
+  /// Further metrics of evaluations, in addition to the loss, and the accuracy
+  /// of labels.
   std::vector<Metric> metrics;
-  /// Gets what is left out of files, and which classes there are; null: the
-  /// step's own handler, or standard error.
+  /// Gets messages on ignored parts of files and on classes; null: the step's
+  /// own handler, or standard error.
   MessageHandler messages;
 
-  /// The array of targets where none is named.
+  /// The array of targets if none is named.
   std::string usualTargets() const { return tokens.empty() ? "y" : "next"; }
   bool isStream() const { return path == "-"; }
-  /// Tells whether files are named.
+  /// Tells whether the options name files.
   bool namesFiles() const {
     return !path.empty() || !tokens.empty() || !images.empty();
   }
@@ -64,14 +66,14 @@ inline ChoiceNames choiceNames(HostLoss) {
   return names;
 }
 
-/// The samples of a compiled step: where they come from, and how its losses
-/// read them.
+/// The samples of a compiled step: their source, and how its losses read them.
 struct StepData : DataOptions {
   HostLoss loss = HostLoss::None;
-  std::string scores;    ///< the output that it is of; "": the first
-  bool classify = false; ///< its targets are labels: accuracy makes sense
+  std::string scores;    ///< the output that it evaluates; "": the first
+  bool classify = false; ///< its targets are labels, so there is an accuracy
   std::optional<int64_t> classAxis;
-  /// Gets the first target that should be a probability, and is none.
+  /// Gets a message on the first target that should be a probability and is
+  /// not.
   std::function<void(const std::string &)> warn;
   /// The output of the model that each target of an attached loss is for.
   std::map<std::string, std::string> targetOutputs;
@@ -86,7 +88,7 @@ llvm::Expected<std::vector<ArrayFile>> openFiles(const DataOptions &options);
 llvm::Expected<std::string> targetArrayOf(const DataOptions &options,
                                           llvm::StringRef output);
 
-/// Returns what `--inputs` says of inputs and arrays.
+/// Returns the pairs of inputs and arrays in `--inputs`.
 llvm::Expected<std::vector<ArrayMapping>>
 inputMappings(const DataOptions &options);
 /// Returns the array of a tensor: the one that is mapped to it, else `usual`.
@@ -96,8 +98,8 @@ std::string arrayOf(llvm::StringRef tensor,
 
 /// Tells whether a file of tokens has the array.
 bool takesTokens(llvm::StringRef array);
-/// Refuses samples of another number of tokens than an input of shape [batch,
-/// ...] takes.
+/// Refuses samples whose number of tokens differs from that of an input of
+/// shape [batch, ...].
 llvm::Error checkSequence(llvm::StringRef input, llvm::ArrayRef<int64_t> shape,
                           const DataOptions &options);
 

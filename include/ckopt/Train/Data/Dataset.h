@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A dataset makes the arrays of files the fields of samples. It finds every
+// A dataset turns arrays of files into the fields of samples. It finds every
 // defect when loading, not in the middle of a training run: missing arrays,
-// unequal sample counts, shapes, types, values that are not finite, labels out
-// of range. Files are mapped where they can be (ckopt/Support/ArrayFile.h);
-// fields keep the file's type and are converted batch by batch.
+// unequal sample counts, wrong shapes and types, values that are not finite,
+// labels out of range. Files are mapped if possible
+// (ckopt/Support/ArrayFile.h); fields keep the file's type and are converted
+// batch by batch.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAIN_DATA_DATASET_H
@@ -35,20 +36,21 @@ parseArrayMappings(llvm::StringRef text, const MessageText &flag);
 class Dataset {
 public:
   /// Reads or maps the arrays of `fields` and checks them; one error lists all
-  /// defects. The samples of several files follow each other; `name` names them
-  /// together.
+  /// defects. The samples of several files are concatenated; `name` names the
+  /// files together.
   static llvm::Expected<Dataset> fromFiles(llvm::StringRef name,
                                            llvm::ArrayRef<ArrayFile> files,
                                            llvm::ArrayRef<FieldSpec> fields);
-  /// The same from tensors in memory; `what` names them in errors.
+  /// The same for tensors in memory; `what` names them in errors.
   static llvm::Expected<Dataset> fromTensors(const TensorMap &tensors,
                                              llvm::ArrayRef<FieldSpec> fields,
                                              llvm::StringRef what);
 
   /// Returns the file that the samples are from, for messages.
   const std::string &name() const { return source; }
-  /// Returns what the samples are, whatever names files and arrays have: count,
-  /// types, shapes and a hash of each field in each file. O(bytes).
+  /// Returns a description of the samples that does not depend on names of
+  /// files and arrays: count, types, shapes and a hash of each field in each
+  /// file. O(bytes).
   std::string fingerprint() const;
   int64_t numSamples() const { return samples; }
   size_t numFields() const { return fields.size(); }
@@ -59,7 +61,7 @@ public:
   llvm::ArrayRef<int64_t> sampleShape(size_t field) const;
   /// Returns the number of elements of one sample.
   int64_t sampleElements(size_t field) const;
-  /// Returns the bytes of all arrays, or of those alone that are not mapped.
+  /// Returns the bytes of all arrays, or only of those that are not mapped.
   int64_t sizeInBytes(bool withMapped) const;
 
   /// Copies the samples `indices` one after another to `to`, converted to the
@@ -77,19 +79,20 @@ private:
   std::string source;
   int64_t samples = 0;
   std::vector<FieldSpec> fields;
-  /// One array a file for each field; of constants but one.
+  /// One array for each file; only one if it is a constant.
   std::vector<std::vector<HostArray>> arrays;
   std::vector<int64_t> firsts; ///< the first sample of each file
   std::vector<std::string> files;
 };
 
 /// Opens a file of tokens, numbers without any header, as two arrays of
-/// samples: `tokens` [n, sequence] holds one piece after another, `next` the
-/// token that follows each. What fills no piece at the end is left out.
+/// samples: `tokens` [n, sequence] holds consecutive sequences, `next` the
+/// token that follows each token. Tokens at the end that do not fill a sequence
+/// are left out.
 llvm::Expected<ArrayFile> openTokenFile(llvm::StringRef path, DType type,
                                         int64_t sequence);
 
-/// The samples of a dataset, each epoch in a new order, or always in the order
+/// The samples of a dataset, in a new order each epoch, or always in the order
 /// of the file.
 class DatasetSource : public BatchSource {
 public:
@@ -123,13 +126,12 @@ private:
   Dataset data;
   Order order;
   std::vector<SourceField> list;
-  /// Nothing: all. Numbers of 32 bits, since they are what a large data set
-  /// takes memory for.
+  /// Nothing: all samples. The numbers have 32 bits to save memory in large
+  /// data sets.
   std::optional<std::vector<uint32_t>> samples;
   std::vector<uint32_t> sequence; ///< empty: as stored
   int64_t at = 0;
-  /// The samples of the last batch that were read, and the place of their first
-  /// one in it.
+  /// The samples of the last batch, and the place of the first one in it.
   std::vector<int64_t> last;
   int64_t lastFirst = 0;
 };

@@ -1,4 +1,4 @@
-//===- Fields.h - what a step expects of its data ---------------*- C++ -*-===//
+//===- Fields.h - a step's requirements on its data -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,32 +25,33 @@ struct FieldSpec {
   std::string array; ///< in the file
   DType dtype = DType::F32;
   /// Shape of one sample (without the batch); of the whole array if not
-  /// `batched`. Nothing: whatever the array has.
+  /// `batched`. Nothing: the array's own shape.
   std::optional<std::vector<int64_t>> shape;
   /// False: one constant for all samples, no batch dimension.
   bool batched = true;
-  /// Of integers that are labels or indices, as the manifest has them.
+  /// For integers that are labels or indices, as in the manifest.
   TensorLimits limits;
   /// Values are -1 or 1.
   bool signs = false;
-  /// Values are from 0 to 1. Others are an error, or the first one is told to
-  /// `warn` where that is set.
+  /// Values are from 0 to 1. Others are an error, or, if `warn` is set, the
+  /// first one is reported to it.
   bool probabilities = false;
   std::function<void(const std::string &)> warn;
 };
 
-/// Checks the shape of an array, whose first dimension counts samples where the
-/// field is batched.
+/// Checks the shape of an array. If the field is batched, its first dimension
+/// counts samples.
 llvm::Error checkShape(const FieldSpec &spec, llvm::ArrayRef<int64_t> shape);
 
-/// Checks all values of `tensor`, of the right shape: they are finite, labels
-/// and indices lie in their ranges, and convert to the field's type.
-/// `nameSample` names a sample by its place in the tensor ("sample 12").
+/// Checks all values of `tensor`, which has the right shape: they must be
+/// finite, labels and indices must be in their ranges, and they must convert to
+/// the field's type. `nameSample` names a sample by its place in the tensor
+/// ("sample 12").
 llvm::Error checkValues(const FieldSpec &spec, const HostTensor &tensor,
                         llvm::function_ref<std::string(int64_t)> nameSample);
 
-/// Checks what samples cannot be checked for before their places in a batch are
-/// known: limits of parts of the batch itself, which `tensor` is.
+/// Checks `tensor`, a batch, against limits that depend on a sample's place in
+/// the batch.
 llvm::Error checkBatch(const FieldSpec &spec, const HostTensor &tensor,
                        llvm::function_ref<std::string(int64_t)> nameSample);
 

@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A folder with a folder of PNG and JPEG files for each class. Labels are the
-// places of the classes' names in sorted order. Images are decoded, scaled and
-// cropped to the size that the model takes when a batch asks for them, so that
-// any number of them takes no memory; heads of all files are read when opening.
-// What is random about a sample is a function of (seed, epoch, sample) alone: a
-// resumed run sees the pixels of an unbroken one.
+// The folder has a folder of PNG and JPEG files for each class. A class's label
+// is its position in the sorted names. Images are decoded, scaled and cropped
+// to the model's size when a batch needs them, so that they take no memory
+// before; the headers of all files are read when opening. Random changes of a
+// sample depend only on (seed, epoch, sample): a resumed run sees the pixels of
+// an uninterrupted one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAIN_DATA_IMAGEFOLDER_H
@@ -24,16 +24,16 @@
 
 namespace ckopt {
 
-/// Changes that make other images of the same class.
+/// Random changes to images that keep their class.
 struct ImageAugmentation {
-  /// The part of the scaled image is a random one; `padding` black pixels
-  /// around it may be among it.
+  /// A random part of the scaled image is taken; it may include `padding` black
+  /// pixels around it.
   bool crop = false;
   int64_t padding = 0;
   /// Left and right are exchanged in half of the images.
   bool flip = false;
-  /// The image is a part of random size (`leastArea` to all of the area) and
-  /// form (3:4 to 4:3), scaled; instead of `resize` and `crop`.
+  /// A part of random size (`leastArea` to all of the area) and aspect ratio
+  /// (3:4 to 4:3) is scaled; instead of `resize` and `crop`.
   bool resizedCrop = false;
   double leastArea = 0.08;
 
@@ -41,8 +41,8 @@ struct ImageAugmentation {
 };
 
 struct ImageOptions {
-  /// The shorter side after scaling, before the part that the model takes is
-  /// cut from the middle; 0: the smallest that holds that part.
+  /// The shorter side after scaling, before the middle is cut out; 0: the
+  /// smallest side for the model's size.
   int64_t resize = 0;
   ImageAugmentation augment;
   /// (value / 255 - mean) / deviation, for each channel or one for all; empty:
@@ -58,33 +58,33 @@ llvm::Expected<ImageAugmentation> parseAugmentation(llvm::StringRef text,
 llvm::Error parseNormalization(llvm::StringRef text, const MessageText &flag,
                                ImageOptions &options);
 
-/// What a folder holds.
+/// The contents of a folder.
 struct ImageListing {
   struct Entry {
-    std::string path; ///< below the folder
+    std::string path; ///< path below the folder
     int64_t label = 0;
     uint64_t bytes = 0;
   };
   std::string folder;
   std::vector<std::string> classes;
   std::vector<Entry> images;       ///< by class, then by name
-  int64_t withAlpha = 0, deep = 0; ///< images of which something is left out
+  int64_t withAlpha = 0, deep = 0; ///< images of which a part is left out
   std::vector<std::string> others; ///< files that are no images
 
-  /// Lists a folder and reads the heads of all images; one error names up to
-  /// ten that cannot be read. With `classes` the folder's must be among these,
-  /// which give the labels.
+  /// Lists a folder and reads the headers of all images; one error names up to
+  /// ten that cannot be read. With `classes` the folder's classes must be among
+  /// these, which give the labels.
   static llvm::Expected<ImageListing>
   read(llvm::StringRef folder, llvm::ArrayRef<std::string> classes = {});
-  /// Describes what is left out, a line each.
+  /// Describes what is left out, a line for each kind.
   std::vector<std::string> remarks() const;
 };
 
 class ImageFolderSource : public BatchSource {
 public:
-  /// Matches a listing with what a step takes: one input of shape [channels,
+  /// Matches a listing with a step's fields: one input of shape [channels,
   /// height, width] or [height, width, channels], with 1 or 3 channels, and
-  /// labels or not. With `train` samples come in a new order each epoch, and
+  /// optional labels. With `train`, samples come in a new order each epoch, and
   /// are augmented.
   static llvm::Expected<std::unique_ptr<ImageFolderSource>>
   create(ImageListing listing, const ImageOptions &options,

@@ -4,8 +4,8 @@
 //
 // These functions evaluate losses and accuracy over the samples that a mask
 // selects. They sum in double, in row-major order; the sums of batches are
-// added, so that a mean does not depend on the batch size (but for rounding).
-// A Metric is what a user asks for by name, computed from such sums.
+// added, so that a mean does not depend on the batch size (but for rounding). A
+// Metric is a value that a user requests by name, computed from such sums.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAIN_DATA_METRICS_H
@@ -24,7 +24,7 @@ struct MetricSums {
   double loss = 0;     ///< sum over the elements counted
   int64_t count = 0;   ///< elements counted (masked and ignored ones are not)
   int64_t correct = 0; ///< of those, right ones (cross-entropy only)
-  /// Of those, ones whose label is among the k largest logits.
+  /// How many of these have their label among the k largest logits.
   int64_t inTop = 0;
   double crossEntropy = 0; ///< plain, whatever the loss is; sum over `labels`
   int64_t labels = 0;
@@ -79,8 +79,8 @@ llvm::Expected<std::vector<Metric>> parseMetrics(llvm::StringRef names,
 /// Computes cross-entropy, top-1 and top-`topK` accuracy of float logits
 /// against integer targets. `mask` (empty: all) has one entry a sample of the
 /// first dimension; zeros leave the sample out. A target outside of the classes
-/// that is not `ignoreIndex` is an error. The first of equal logits wins.
-/// Without `axis` the shapes say where the classes are.
+/// that is not `ignoreIndex` is an error. Of equal logits the first counts.
+/// Without `axis` the shapes determine the axis of the classes.
 llvm::Expected<MetricSums>
 crossEntropyMetrics(const HostTensor &logits, const HostTensor &targets,
                     std::optional<int64_t> ignoreIndex = std::nullopt,

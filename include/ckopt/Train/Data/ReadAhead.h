@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reading and converting a batch takes time that a step could use. This source
-// has a thread of its own which takes the next batch from another source while
-// the last one is trained on. Samples and their order are those of the other.
+// therefore has a thread that reads the next batch from another source during a
+// step. Samples and their order are those of the other source.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAIN_DATA_READAHEAD_H
@@ -46,7 +46,7 @@ public:
 
 private:
   class Reader;
-  /// What is asked for at a time.
+  /// A request for the next batch.
   struct Part {
     int64_t count = 0;
     std::optional<RowRange> rows; ///< nothing: all

@@ -5,10 +5,10 @@
 // A schedule is a pure function from the step to the learning rate, which the
 // host computes and feeds as a scalar. So checkpoints need not hold any of it.
 //
-// With a schedule by steps t = step - 1; by epochs t is the number of whole
-// epochs before the step, as where PyTorch calls scheduler.step() once an
-// epoch, and every number below counts epochs. With w for the warm-up and T in
-// all:
+// With a schedule by steps t = step - 1. By epochs t is the number of whole
+// epochs before the step, as if PyTorch called scheduler.step() once an epoch,
+// and every number below counts epochs. With w for the length of the warm-up
+// and T for the whole length:
 //   t <  w:  base * (t + 1) / w          (linear warm-up; reaches base at w)
 //   t >= w, s = t - w, p = min(1, s / (T - w)), m the smallest share of base:
 //            constant:    base
@@ -51,10 +51,11 @@ enum class ScheduleKind {
 
 struct LearningRateSchedule {
   ScheduleKind kind = ScheduleKind::Constant;
-  /// Not a number: where an optimizer is known, its own (learningRateOr).
+  /// Not a number: the optimizer's default, if there is an optimizer
+  /// (learningRateOr).
   double base = std::numeric_limits<double>::quiet_NaN();
   int64_t warmupSteps = 0;
-  int64_t totalSteps = 0; ///< where it ends, for kinds that end
+  int64_t totalSteps = 0; ///< the end, for kinds that have one
   double minRatio = 0;    ///< m
 
   double gamma = 0.1;
@@ -79,7 +80,7 @@ struct LearningRateSchedule {
     return kind == ScheduleKind::Linear || kind == ScheduleKind::Cosine ||
            kind == ScheduleKind::OneCycle;
   }
-  /// What is wrong with the fields, as a usage error.
+  /// Returns what is wrong with the fields, as a usage error.
   llvm::Error verify() const;
 
 private:
@@ -91,7 +92,7 @@ private:
 llvm::Expected<ScheduleKind> parseScheduleKind(llvm::StringRef text);
 const char *scheduleName(ScheduleKind kind);
 
-/// A file of rates, one a line; empty lines and what follows a # are skipped.
+/// A file of rates, one a line; empty lines and comments after # are skipped.
 llvm::Expected<std::vector<double>> readRates(const std::string &path);
 
 } // namespace ckopt

@@ -2,17 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: move bytes between processes on whatever a cluster has, without
-// memory that grows with them. Method: point-to-point messages alone: MPI's own
-// reductions allocate buffers and promise no order. A receive looks at the size
-// of the message that has come (MPI_Improbe) before it gives MPI the buffer:
-// implementations write past one that is too short (OpenMPI, of messages that
-// it copies from the sender's memory).
-// The process may use MPI for itself (mpi4py): messages then go through a
-// communicator of their own, and who initialized MPI finalizes it. Guarantee:
-// buffers are the caller's; what MPI itself keeps (its eager and shared
-// buffers) is outside of the arena; a message of another size than expected is
-// an error. Complexity: O(1) a call.
+// Problem: move bytes between processes on any cluster, without memory that
+// grows with them. Method: only point-to-point messages are used, since MPI's
+// own reductions allocate buffers and promise no order. A receive checks the
+// size of an arrived message (MPI_Improbe) before it gives MPI the buffer,
+// since implementations write past a buffer that is too short (OpenMPI does for
+// messages that it copies from the sender's memory). The process may use MPI
+// for itself (mpi4py), so messages go through a separate communicator, and
+// whichever initialized MPI finalizes it. Guarantee: buffers are the caller's;
+// memory that MPI itself keeps (its eager and shared buffers) is outside of the
+// arena; a message of an unexpected size is an error. Complexity: O(1) a call.
 //
 //===----------------------------------------------------------------------===//
 #include "Engine.h"
@@ -27,7 +26,7 @@ namespace {
 
 enum class Stage {
   Free,
-  Expected, ///< to receive, and has not come yet
+  Expected, ///< a receive whose message has not arrived yet
   Moving,   ///< MPI has the buffer
 };
 
@@ -37,13 +36,13 @@ struct Message {
   MPI_Request request = MPI_REQUEST_NULL;
   int64_t expected = -1;       ///< bytes to receive; -1: it is sent
   int64_t order = 0;           ///< messages of a peer are received in order
-  void *data = nullptr;        ///< that is received to
-  int32_t peer = 0;            ///< who sends it
-  std::vector<char> otherSize; ///< what came instead
+  void *data = nullptr;        ///< the buffer of a receive
+  int32_t peer = 0;            ///< the peer
+  std::vector<char> otherSize; ///< an unexpected message of another size
 };
 
-std::vector<Message> messages; ///< by number
-int64_t received = 0;          ///< receives that began
+std::vector<Message> messages; ///< requests by number
+int64_t received = 0;          ///< receives that were started
 std::string reason;
 MPI_Comm world = MPI_COMM_NULL;
 bool ownsMpi = false; ///< this library initialized it
@@ -125,7 +124,7 @@ const char *receive(void *data, int64_t bytes, int32_t from, int32_t &request) {
   return nullptr;
 }
 
-/// Says what is wrong with a message that another rank sent.
+/// Describes the defect of a message from another rank.
 const char *checkSize(int64_t expected, int64_t given) {
   if (given == expected)
     return nullptr;
@@ -146,8 +145,8 @@ bool isBehindAnother(const Message &message) {
   return false;
 }
 
-/// Gives MPI the buffer once the message has come; one of another size gets a
-/// buffer of its own.
+/// Gives MPI the buffer once the message has arrived; a message of an
+/// unexpected size gets a separate buffer.
 const char *take(Message &message) {
   int flag = 0, count = 0;
   MPI_Message come;
@@ -231,7 +230,7 @@ void beat(int32_t waitsFor) {
   int ownRank = 0, ranks = 1;
   MPI_Comm_rank(world, &ownRank);
   MPI_Comm_size(world, &ranks);
-  // What is sent stays where it is, since nobody waits for its arrival.
+  // The message stays in its buffer, since its arrival is not waited for.
   static std::vector<int32_t> words;
   for (int32_t word = int32_t(words.size()) - 1; word < ranks; ++word)
     words.push_back(word);

@@ -1,11 +1,11 @@
-//===- Alignment.cpp - how well aligned accesses are ----------------------===//
+//===- Alignment.cpp - proves the alignment of accesses -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A vector of 16 bytes is one access of a GPU only where its address is known
-// to be a multiple of 16; where that is wrong, the access faults. So it is
-// proved, from the alignment of the kernel's arguments and the powers of two
-// that divide the indices; LLVM's own analysis proves the same but gives up six
+// A vector of 16 bytes is one access of a GPU only if its address is known to
+// be a multiple of 16; if that is wrong, the access faults. So it is proved,
+// from the alignment of the kernel's arguments and the powers of two that
+// divide the indices; LLVM's own analysis proves the same but gives up six
 // operations deep, which an index of a tiled kernel exceeds. An alignment that
 // the access states itself is kept.
 //
@@ -74,7 +74,7 @@ unsigned Divisors::compute(Value v) {
   return computeOf(v.getDefiningOp(), cast<OpResult>(v).getResultNumber());
 }
 
-/// Computes the exponent of x / c where 2^d divides x and c is 2^j with j <= d.
+/// Computes the exponent of x / c if 2^d divides x and c is 2^j with j <= d.
 unsigned Divisors::computeQuotient(Operation *op) {
   APInt divisor;
   unsigned whole = ofNumber(op->getOperand(0));

@@ -1,4 +1,4 @@
-//===- Assemble.cpp - what ptxas says of PTX ------------------------------===//
+//===- Assemble.cpp - figures of ptxas for PTX ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

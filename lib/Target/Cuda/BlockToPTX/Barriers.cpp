@@ -1,22 +1,22 @@
-//===- Barriers.cpp - which barriers a kernel needs -----------------------===//
+//===- Barriers.cpp - removes needless barriers ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Removes needless barriers. The lowering puts a barrier wherever an interval
-// begins or ends. A barrier is needless if nothing that may run between the
-// barrier before it and itself conflicts with anything that may run between
-// itself and the next one: accesses of the same memory of which one is a store.
-// Each workgroup buffer is a memory of its own. All of global memory counts as
-// one, since arguments may share bytes; constant tables and a thread's own
-// buffers cannot conflict.
+// The lowering puts a barrier wherever an interval begins or ends, and this
+// file removes needless ones. A barrier is needless if no access between the
+// previous barrier and it conflicts with an access between it and the next
+// barrier. Two accesses of the same memory conflict if one is a store. Each
+// workgroup buffer is a memory of its own. All of global memory counts as one,
+// since arguments may share bytes; constant tables and a thread's own buffers
+// cannot conflict.
 //
 // Around barriers, block form allows no control flow but scf.for (BlockForm),
 // so the end of a loop's body leads to its beginning.
 //
 // The accesses that may run before and after each barrier are two data flow
 // problems over the structured code (loops: a fixpoint). Needless barriers are
-// erased one after another, each judged with those before it gone, since
-// erasing joins the code on its sides. B barriers, n operations, depth d of
+// erased one after another, each judged after the earlier ones are gone, since
+// erasing merges the code on both sides. B barriers, n operations, depth d of
 // loops: O(B n 2^d), all three small.
 //
 //===----------------------------------------------------------------------===//
@@ -53,7 +53,7 @@ private:
   template <bool Forward> Accesses flow(Block &block, Accesses state);
   llvm::SmallDenseMap<Operation *, Accesses> before, after;
   gpu::GPUFuncOp function;
-  uint64_t copied = 0; ///< buffers that copies under way are made to
+  uint64_t copied = 0; ///< buffers that asynchronous copies write to
 };
 
 } // namespace
@@ -71,9 +71,9 @@ uint64_t Barriers::sharedBit(Value buffer) const {
   return shared ? uint64_t(1) << std::min(1 + shared.getArgNumber(), 63u) : 0;
 }
 
-/// A copy under way counts as written where it begins, which must be behind
-/// what reads the bytes before, and where it is waited for, which must be
-/// before what reads it: the latter matters to what comes later alone.
+/// An asynchronous copy counts as a write at its start, which must come after
+/// reads of the old bytes, and at its wait, which must come before reads of the
+/// new ones. The latter only matters to later accesses.
 template <bool Forward> Accesses Barriers::accessesOf(Operation *op) const {
   uint64_t memory = 1; // global memory
   if (auto copy = dyn_cast<block::CopyAsyncOp>(op))

@@ -1,4 +1,4 @@
-//===- BlockForm.cpp - a kernel in block form, checked --------------------===//
+//===- BlockForm.cpp - checks a kernel in block form ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

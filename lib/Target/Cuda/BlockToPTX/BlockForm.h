@@ -1,4 +1,4 @@
-//===- BlockForm.h - a kernel in block form, checked ------------*- C++ -*-===//
+//===- BlockForm.h - a checked kernel in block form -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -32,8 +32,8 @@ inline constexpr int64_t kMaxGrid = (int64_t(1) << 31) - 1;
 inline constexpr int64_t kMaxBlock = 1024;
 /// Parameters may take 4 KiB, 8 bytes each.
 inline constexpr unsigned kMaxLaunchParameters = 512;
-/// Those of compute capability 9.0; what others have is checked with the
-/// manifest. More than 48 KiB are asked for at the launch (GPUToLLVM.cpp).
+/// Limit of compute capability 9.0; limits of others are checked with the
+/// manifest. Launches request more than 48 KiB (GPUToLLVM.cpp).
 inline constexpr int64_t kMaxSharedBytes = 227 * 1024;
 /// Alignment of every shared buffer.
 inline constexpr int64_t kSharedAlign = 16;

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lowers block form to one gpu.func for each launch. Every thread runs uniform
-// code, but only thread 0 its stores. A thread forall becomes code for the
+// code, but only thread 0 runs its stores. A thread forall becomes code for the
 // threads below its count, between barriers. Shared buffers become workgroup
-// buffers of the function; of a private buffer [thread][...], every thread has
-// its row, which LLVM keeps in registers.
+// buffers of the function; a private buffer [thread][...] becomes one row for
+// every thread, which LLVM keeps in registers.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -70,7 +70,8 @@ void Lowering::makeFunction() {
       function.setArgAttrs(i, attrs);
     from.getArgument(i).replaceAllUsesWith(function.getArgument(i));
   }
-  // Vectors in a shared buffer are aligned as well as their offsets are.
+  // Shared buffers are aligned, so that vectors in them have the alignment of
+  // their offsets.
   Attribute align = b.getI64IntegerAttr(kSharedAlign);
   for (auto [i, buffer] : llvm::enumerate(kernel.sharedBuffers)) {
     function.setWorkgroupAttributionAttr(
@@ -208,7 +209,7 @@ LogicalResult blockform::lowerToGPU(ModuleOp module,
     return failure();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   auto into = gpu::GPUModuleOp::create(builder, module.getLoc(), kModuleName);
-  // Move the constant tables of the kernels, whose alignment they look at.
+  // Move the constant tables of the kernels, whose alignment is examined.
   for (auto global :
        llvm::make_early_inc_range(module.getOps<LLVM::GlobalOp>()))
     global->moveBefore(into.getBody(), into.getBody()->begin());

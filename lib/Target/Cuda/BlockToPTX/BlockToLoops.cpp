@@ -28,8 +28,8 @@ std::string ckopt::emulationSymbol(StringRef kernel, bool descending) {
   return (kernel + "__emul" + (descending ? "_descending" : "")).str();
 }
 
-/// Replaces `forall` by a loop, from the last to the first where the value says
-/// so.
+/// Replaces `forall` by a loop, from the last to the first iteration if the
+/// value says so.
 static scf::ForOp toLoop(scf::ForallOp forall, Value descending) {
   ImplicitLocOpBuilder b(forall.getLoc(), forall);
   int64_t count = threadsOf(forall);
@@ -73,7 +73,7 @@ static void fill(ImplicitLocOpBuilder &b, Value buffer, Value number) {
   memref::StoreOp::create(b, number, buffer, indices);
 }
 
-/// Replaces shared and private buffers by local ones of the function.
+/// Replaces shared and private buffers by the function's local ones.
 static void makeBuffersLocal(Kernel &kernel, scf::ForOp blocks,
                              Value descending) {
   func::FuncOp function = kernel.function;

@@ -1,18 +1,17 @@
-//===- BoundUnrolling.cpp - keeps long loops loops ------------------------===//
+//===- BoundUnrolling.cpp - limits the unrolling of loops -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Limits how often LLVM unrolls loops. LLVM unrolls a loop completely while its
-// body, after simplification, stays below a threshold: a sum over 392 rows in
-// blocks of 32 becomes 392 loads, which a second pass over the same rows then
-// keeps, all at once, in registers that spill. Loops around others therefore
-// stay loops unless they are very short and without barriers, since ptxas reads
-// shared memory for as many products as it sees at once (250 registers for
-// three slices of 16), and innermost ones of many iterations
-// get a fixed unroll count, large enough that latencies of loads overlap. A
-// loop whose emitter knows how many iterations registers suffice for says so
-// (ckopt.gpu.unroll): neither LLVM nor ptxas unrolls it further. LLVM decides
-// about all other loops.
+// LLVM unrolls a loop completely if its body, after simplification, stays below
+// a threshold. A sum over 392 rows in blocks of 32 becomes 392 loads, which a
+// second pass over the same rows keeps in registers, all at once, and these
+// spill. This file therefore keeps loops around others as loops, unless they
+// are very short and without barriers, since ptxas reads shared memory for as
+// many multiplications as it sees at once (250 registers for three slices of
+// 16). Innermost loops of many iterations get a fixed unroll count, large
+// enough that latencies of loads overlap. If an emitter knows for how many
+// iterations registers suffice, it says so (ckopt.gpu.unroll): neither LLVM nor
+// ptxas unrolls such a loop further. LLVM decides about all other loops.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -26,9 +25,9 @@ namespace ckopt {
 using namespace mlir;
 using namespace ckopt;
 
-/// Iterations up to which a loop may be unrolled completely: an innermost one,
-/// and one around others. Most operations of an unrolled body, and the largest
-/// unroll count.
+/// The most iterations up to which a loop may be unrolled completely: an
+/// innermost one, and one around others. The most operations of an unrolled
+/// body, and the largest unroll count.
 static constexpr int64_t kShort = 64, kShortAround = 8, kOperations = 256,
                          kMost = 8;
 

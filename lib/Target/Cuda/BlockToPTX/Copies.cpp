@@ -1,13 +1,13 @@
-//===- Copies.cpp - copies under way, to loops ----------------------------===//
+//===- Copies.cpp - asynchronous copies as loops --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// On the CPU a thread's copies are written down and made when it waits for
-// them: as late as it allows, so that what reads too early reads other bytes.
-// Each thread has a ring of groups, and in a group a place for each copy of the
-// code, since none runs twice in a group: what is written (its offset plus one;
-// 0: nothing), and the address that is read (0: zeros). A group that the ring
-// has no place for is copied when the next one is opened. Copies of as many
+// On the CPU a thread's copies are recorded and made when it waits for them: as
+// late as allowed, so that a read that comes too early finds other bytes. Each
+// thread has a ring of groups. A group has a place for each copy in the code,
+// since none runs twice in a group. The place holds the destination (its offset
+// plus one; 0: nothing) and the source address (0: zeros). If the ring is full,
+// the oldest group is copied when a new one is opened. Copies of equally many
 // elements to one buffer are made by one loop, since a kernel may have
 // hundreds.
 //
@@ -51,13 +51,13 @@ private:
     return cast<scf::ForallOp>(op).getBody()->getArgument(0);
   }
   Value allocate(int64_t size);
-  /// Returns the place of a thread's number of closed groups (of those that
-  /// were copied: `copied`).
+  /// Returns the address of a thread's number of closed groups (of copied ones:
+  /// `copied`).
   Value counter(ImplicitLocOpBuilder &b, Value thread, bool copied) {
     Value place = arith::MulIOp::create(b, thread, constant(b, 2));
     return arith::AddIOp::create(b, place, constant(b, copied));
   }
-  /// Returns the place of copy number `copy` of a thread's group.
+  /// Returns the address of copy number `copy` in a thread's group.
   Value placeOf(ImplicitLocOpBuilder &b, Value thread, Value group,
                 Value copy) {
     Value ring = arith::RemSIOp::create(b, group, constant(b, kGroups));
@@ -80,7 +80,7 @@ private:
   void copy(ImplicitLocOpBuilder &b, Value place, block::CopyAsyncOp op);
 
   Kernel kernel;
-  SmallVector<block::CopyAsyncOp> copies; ///< alike ones are neighbours
+  SmallVector<block::CopyAsyncOp> copies; ///< copies of one kind are neighbors
   SmallVector<block::CommitCopiesOp> commits;
   SmallVector<block::WaitCopiesOp> waits;
   Value places, counters;
@@ -173,7 +173,7 @@ void Groups::expand(block::WaitCopiesOp wait) {
   wait->erase();
 }
 
-/// Makes the copies of all groups below `limit` that were not made yet.
+/// Makes the copies of all groups below `limit` that are not made yet.
 void Groups::copyUntil(ImplicitLocOpBuilder &b, Value thread, Value limit) {
   OpBuilder::InsertionGuard guard(b);
   Value at = counter(b, thread, /*copied=*/true);

@@ -50,10 +50,10 @@ static LogicalResult simplifyVectors(gpu::GPUModuleOp module) {
 }
 
 namespace {
-/// Extends halves to f32, to the same bits, in a way that LLVM does not see
-/// through. LLVM would move an extension behind comparisons and maxima of
-/// halves, which the target prints with `.ftz`. For f16, that flushes small
-/// numbers to zero; for bf16 (sm_90), PTX has no such instruction.
+/// Extends 16-bit floats to f32, to the same bits, in a way that LLVM does not
+/// see through. LLVM would move an extension behind comparisons and maxima of
+/// 16-bit floats, which the target prints with `.ftz`. For f16, that flushes
+/// small numbers to zero; for bf16 (sm_90), PTX has no such instruction.
 struct HideExtension : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -95,7 +95,7 @@ private:
 };
 } // namespace
 
-/// Computes halves in f32 with one rounding, as the CPU does.
+/// Computes 16-bit floats in f32 with one rounding, as the CPU does.
 static LogicalResult widenHalves(gpu::GPUModuleOp module) {
   MLIRContext *ctx = module.getContext();
   TypeConverter converter;
@@ -126,7 +126,7 @@ struct SharedPattern : public ConvertOpToLLVMPattern<Op> {
   }
 };
 
-/// What is outside is no byte to read: the rest of the copy are zeros.
+/// Outside, no byte is read, and the rest of the copy is zeros.
 struct LowerCopy : SharedPattern<block::CopyAsyncOp> {
   using SharedPattern::SharedPattern;
 
@@ -232,7 +232,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-/// Static shared memory ends at 48 KiB.
+/// Static shared memory is limited to 48 KiB.
 static constexpr int64_t kMaxStaticShared = 48 * 1024;
 static constexpr StringLiteral kDynamicShared = "ckopt_shared";
 
@@ -248,8 +248,8 @@ static void declareDynamicShared(gpu::GPUModuleOp module) {
                          unsigned(NVVM::NVVMMemorySpace::Shared));
 }
 
-/// Lays the shared buffers of a kernel that has more of them than may be static
-/// into one array.
+/// Puts the shared buffers of a kernel into one array, if they are larger than
+/// static ones may be.
 static void shareDynamically(gpu::GPUModuleOp module, LLVM::LLVMFuncOp function,
                              SymbolTable &symbols) {
   llvm::MapVector<LLVM::GlobalOp, SmallVector<LLVM::AddressOfOp>> buffers;

@@ -10,8 +10,8 @@
 //   for s: y = x of lane t + s; x = t < s ? combine(x, y) : x
 //   buffer[t] = x
 //
-// Exact: lane t's x after step s is element t after interval s, for every t.
-// Where t >= s the interval writes nothing, and x stays; where t < s, lane
+// This is exact: lane t's x after step s is element t after interval s, for
+// every t. If t >= s, the interval writes nothing, and x stays; if t < s, lane
 // t + s < 32 exists and holds element t + s. So memory after the run is the
 // same, too. Several buffers of one run are combined together.
 //
@@ -177,7 +177,7 @@ static Value shuffleDown(ImplicitLocOpBuilder &b, Value x, int64_t s) {
   if (bits < 32) {
     word = arith::ExtUIOp::create(b, i32, word);
     word = arith::TruncIOp::create(b, integer, shuffleWord(b, word, s));
-  } else { // 64 bits move in two halves
+  } else { // 64 bits move as two words
     Value half = arith::ConstantIntOp::create(b, integer, 32);
     Value low = arith::TruncIOp::create(b, i32, word);
     Value high = arith::ShRUIOp::create(b, word, half);

@@ -1,4 +1,4 @@
-//===- Mma.cpp - products of warps, to loops and to tensor cores ----------===//
+//===- Mma.cpp - matmuls of warps as loops or tensor cores ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,12 +8,12 @@
 // Fragments for mma.m16n8k16 with floating point type", "... mma.m16n8k8").
 // Both read the same shared buffers, so barriers are the same.
 //
-// Of halves, a fragment's register is a pair of neighbours along k. Of TF32 it
-// is one element, and a thread's two of a row are those of k = q and q + 4. The
-// order of k does not matter as long as A and B agree, so columns of memory are
-// renumbered: 2q becomes q, and 2q + 1 becomes q + 4. Rows along k are then
-// read in pairs, too. Where rows are multiples of 16 bytes, ldmatrix reads
-// fragments of both in the order of k.
+// In 16-bit types, a fragment's register is a pair of neighbors along k. In
+// TF32 it is one element, and a thread's two elements of a row are those of k =
+// q and q + 4. The order of k does not matter as long as A and B agree, so
+// columns of memory are renumbered: 2q becomes q, and 2q + 1 becomes q + 4.
+// Then rows along k are read in pairs, too. If rows are multiples of 16 bytes,
+// ldmatrix reads fragments of both in the order of k.
 //
 //===----------------------------------------------------------------------===//
 #include "Mma.h"
@@ -86,7 +86,7 @@ struct Expansion {
     return arith::MulIOp::create(b, x, index(by));
   }
   bool isTf32() { return mma.getA().getType().getElementType().isF32(); }
-  /// Returns what is multiplied where f32 is read.
+  /// Returns the factor to multiply, rounded to TF32 if the op rounds.
   Value rounded(Value v) {
     return mma.getRounds() ? block::RoundTf32Op::create(b, v.getType(), v) : v;
   }
@@ -137,9 +137,9 @@ SmallVector<Value> Expansion::byLoop() {
   return SmallVector<Value>(loop.getResults());
 }
 
-/// Loads by ldmatrix: of A four matrices of 8 x 8 halves or 8 x 4 words, of B
-/// two below each other. Lanes give rows of memory, which lie along k or, to be
-/// transposed, across; words across are loaded one by one.
+/// Loads by ldmatrix: four matrices of 8 x 8 16-bit elements or 8 x 4 words of
+/// A, two below each other of B. Lanes give rows of memory, which lie along k
+/// or, to be transposed, across; words across are loaded one by one.
 void Expansion::loadMatrices(SmallVector<Value> &x, SmallVector<Value> &y) {
   Type element = mma.getA().getType().getElementType();
   Value lane = arith::RemUIOp::create(b, mma.getThread(), index(kWarp));
@@ -254,8 +254,8 @@ void Expansion::loadTf32(SmallVector<Value> &x, SmallVector<Value> &y) {
   y = {b0, b1};
 }
 
-/// Returns whether rows lie at multiples of 16 bytes, and so that 8 of them use
-/// different banks: at odd multiples. Words across k use different banks where
+/// Returns whether rows lie at multiples of 16 bytes, and 8 of them use
+/// different banks: at odd multiples. Words across k use different banks if
 /// their distance is 8 more than a multiple of 32.
 bool Expansion::inRows() {
   int64_t wide = isTf32() ? 4 : 8;

@@ -1,4 +1,4 @@
-//===- Mma.h - products of warps, to loops and to tensor cores --*- C++ -*-===//
+//===- Mma.h - matmuls of warps as loops or tensor cores --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,11 +17,11 @@ std::string mistakeOf(block::MmaOp mma);
 /// Returns why `copy` may not stand at its place, or "".
 std::string mistakeOf(block::CopyAsyncOp copy);
 
-/// Replaces copies under way by ones that a thread makes when it waits, for the
-/// CPU. Foralls over threads are still there.
+/// Replaces asynchronous copies by copies that a thread makes when it waits,
+/// for the CPU. Foralls over threads are still there.
 void expandCopies(const Kernel &kernel);
 
-/// Replaces products and roundings of the block dialect by one thread's code.
+/// Replaces matmuls and roundings of the block dialect by one thread's code.
 /// block.mma becomes loops, or loads of fragments and nvvm.mma.sync;
 /// block.round_tf32 becomes integer operations, or the GPU's conversion. Both
 /// ways give the same bits.

@@ -1,4 +1,4 @@
-//===- ScanPtx.cpp - what PTX must not contain ----------------------------===//
+//===- ScanPtx.cpp - refuses PTX that is wrong or slow --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -183,7 +183,8 @@ static SmallVector<StringRef> partsOfAccess(StringRef instruction) {
 static void countAccess(StringRef line, ArrayRef<StringRef> parts,
                         PtxKernel &kernel) {
   unsigned bits = 0, lanes = 1;
-  if (parts[0] == "cp") // [to], [from], bytes and how many of them to read
+  if (parts[0] ==
+      "cp") // [to], [from], bytes of the copy and bytes that are read
     (void)line.rsplit(']').second.ltrim(", ").consumeInteger(10, bits);
   bits *= 8;
   for (StringRef part : llvm::drop_begin(parts)) {

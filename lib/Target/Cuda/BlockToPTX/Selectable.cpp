@@ -1,11 +1,11 @@
-//===- Selectable.cpp - what has code on a GPU ----------------------------===//
+//===- Selectable.cpp - checks which operations have GPU code -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM's NVPTX target ends the process where an operation has no code, or calls
-// a function that nobody links. So everything is checked here first against the
-// list of operations that the target selects by itself, without approximations;
-// others are reported by name and location.
+// LLVM's NVPTX target ends the process if an operation has no code, or it calls
+// a function that is never linked. So everything is checked here first against
+// the list of operations that the target selects by itself, without
+// approximations; others are reported by name and location.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"

@@ -1,4 +1,4 @@
-//===- BlockDialect.h - what threads of a block do together -----*- C++ -*-===//
+//===- BlockDialect.h - ops of the threads of a block -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -31,36 +31,38 @@ inline constexpr llvm::StringLiteral kInit = "ckopt.init";
 inline constexpr llvm::StringLiteral kFanIn = "ckopt.fan_in";
 inline constexpr llvm::StringLiteral kFanOut = "ckopt.fan_out";
 inline constexpr llvm::StringLiteral kUpdates = "ckopt.updates";
-/// On arguments and results: one rank's shard of a tensor of this type, which
-/// so many ranks share. On functions: the ranks of the run.
+/// On arguments and results: one rank's shard of a tensor of this type, and the
+/// number of ranks that share it. On functions: the ranks of the run.
 inline constexpr llvm::StringLiteral kWhole = "ckopt.whole";
 inline constexpr llvm::StringLiteral kShards = "ckopt.shards";
 inline constexpr llvm::StringLiteral kRanks = "ckopt.ranks";
 inline constexpr llvm::StringLiteral kOffset = "ckopt.offset";
 inline constexpr llvm::StringLiteral kArenaBytes = "ckopt.arena_bytes";
-/// On modules: what every tensor and workspace of the arena starts at a
-/// multiple of, a power of two above 64.
+/// On modules: the alignment of every tensor and workspace of the arena, a
+/// power of two above 64.
 inline constexpr llvm::StringLiteral kAlignment = "ckopt.alignment";
 inline constexpr llvm::StringLiteral kClone = "ckopt.clone";
-/// On kernel calls: number of the node in the step before remat; a recomputed
-/// clone has its original's.
+/// On kernel calls: the node's number in the step before remat; a recomputed
+/// clone has its original's number.
 inline constexpr llvm::StringLiteral kNode = "ckopt.node";
 inline constexpr llvm::StringLiteral kKernel = "ckopt.kernel";
-/// On functions: operations of products computed from halves, and of all.
+/// On functions: operations of matmuls and convolutions that are computed from
+/// 16-bit floats, and of all.
 inline constexpr llvm::StringLiteral kBF16Products = "ckopt.bf16_products";
 inline constexpr llvm::StringLiteral kF16Products = "ckopt.f16_products";
-/// On library kernels: the class that round-products gave their products.
+/// On library kernels: the precision class that round-products gave their
+/// matmuls.
 inline constexpr llvm::StringLiteral kProducts = "ckopt.products";
-/// On kernels: launches of a call; and how many times as long as at the full
-/// rate the products of a contraction take.
+/// On kernels: launches of a call; and the time of a contraction over its time
+/// at the full rate.
 inline constexpr llvm::StringLiteral kLaunches = "ckopt.launches";
 inline constexpr llvm::StringLiteral kProductTime = "ckopt.product_time";
-/// On kernels of a GPU: bytes that all threads load before they use one, where
-/// these may be too few to keep its memory busy.
+/// On kernels of a GPU: bytes that all threads load before they use one, if
+/// these may be too few to keep the memory busy.
 inline constexpr llvm::StringLiteral kBytesInFlight = "ckopt.bytes_in_flight";
 /// On any op: "save", "recompute" or "auto", for its results.
 inline constexpr llvm::StringLiteral kRemat = "ckopt.remat";
-/// On any op: the checkpointed regions that hold it, outermost first:
+/// On any op: the checkpointed regions that contain it, outermost first:
 /// "encoder/layer0".
 inline constexpr llvm::StringLiteral kCheckpoint = "ckopt.checkpoint";
 } // namespace attrs
@@ -82,7 +84,7 @@ inline constexpr llvm::StringLiteral kOptimizerState = "optimizer_state";
 /// The physical order of a tensor's dimensions, outermost first (identity for
 /// tensors without an encoding).
 llvm::SmallVector<int64_t> getPhysicalOrder(mlir::RankedTensorType type);
-/// Elements between neighbours along each logical dimension.
+/// Elements between neighbors along each logical dimension.
 llvm::SmallVector<int64_t> getElementStrides(mlir::RankedTensorType type);
 bool isRowMajor(mlir::RankedTensorType type);
 /// `type` with the given physical order; the identity becomes no encoding.
@@ -98,11 +100,11 @@ broadcastShapes(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 namespace detail {
 /// Equal shapes and element types; layouts may differ.
 bool equalUpToLayout(mlir::TypeRange a, mlir::TypeRange b);
-/// Equal shapes and element types, or one of these f32 where the other is a
-/// half; layouts may differ.
+/// Equal shapes and element types, or f32 in one where the other has f16 or
+/// bf16; layouts may differ.
 bool equalUpToWidth(mlir::TypeRange a, mlir::TypeRange b);
-/// Whether values of type `a` may be stored as `b`: of the same type, or f32
-/// and halves, either way.
+/// Whether values of type `a` may be stored as `b`: the types are equal, or one
+/// is f32 and the other f16 or bf16.
 bool differOnlyInWidth(mlir::Type a, mlir::Type b);
 } // namespace detail
 

@@ -1,4 +1,4 @@
-//===- Splat.h - constants that hold one number -----------------*- C++ -*-===//
+//===- Splat.h - constants with one value in all elements -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@
 
 namespace ckopt {
 
-/// Returns the number that every element of a constant holds, if the value is
-/// such a constant: of floats, or of integers, booleans being 0 and 1.
+/// Returns the number that every element of a constant has, if the value is
+/// such a constant of floats or integers; booleans are 0 and 1.
 std::optional<double> splatNumber(mlir::Value value);
 
 } // namespace ckopt

@@ -1,10 +1,10 @@
-//===- ExitDiagnostic.h - errors that say how to exit -----------*- C++ -*-===//
+//===- ExitDiagnostic.h - diagnostics with an exit code ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pass can only fail. Which exit code belongs to a failure (a budget that no
-// plan fits, say) travels with the error itself, as metadata that diagnostic
-// handlers can read and printers ignore.
+// A pass can only fail. The exit code of a failure (if no plan fits a budget,
+// say) is therefore metadata of the error, which diagnostic handlers can read
+// and printers ignore.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_UTILS_EXITDIAGNOSTIC_H
@@ -17,7 +17,7 @@
 
 namespace ckopt {
 
-/// Precedes the code in an error's metadata.
+/// Marks the code in an error's metadata.
 inline constexpr llvm::StringLiteral kExitCodeTag = "ckopt.exit_code";
 
 /// Gives the error an exit code; without one it is ExitInputError.

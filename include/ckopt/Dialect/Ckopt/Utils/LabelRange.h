@@ -1,11 +1,11 @@
-//===- LabelRange.h - which labels a loss takes -----------------*- C++ -*-===//
+//===- LabelRange.h - the labels that a loss accepts ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loss reads its scores at the label: data must be checked against the number
-// of classes before a step sees it. Who builds a loss knows the range and notes
-// it, on the argument where the labels come from, or on an op whose operand 0
-// they are.
+// A loss reads its scores at the label, so data must be checked against the
+// number of classes before a step sees them. The builder of a loss knows the
+// range and records it on the argument from which the labels come, or on an op
+// whose operand 0 they are.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_UTILS_LABELRANGE_H
@@ -17,7 +17,7 @@ namespace ckopt {
 
 /// Labels lie in [0, this).
 inline constexpr llvm::StringLiteral kClassesAttr = "ckopt.classes";
-/// The label outside of them that does not count.
+/// A label outside of the range that is ignored.
 inline constexpr llvm::StringLiteral kIgnoreIndexAttr = "ckopt.ignore_index";
 
 /// Targets are -1 or 1.

@@ -4,7 +4,7 @@
 //
 // Random numbers are functions of (seed, step, site, element). An op that draws
 // them has an attribute `site`; in a kernel it is an index of the call's
-// scalars, so that ops which differ in their site alone share the kernel.
+// scalars, so that ops which differ only in their site share the kernel.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_UTILS_RANDOMSITE_H

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A diagnostic names settings as flags, which is what whoever prints it alone
-// shows. Its metadata say which arguments these are, for handlers whose readers
-// have no flags.
+// A diagnostic names settings as flags, for printers that do not know about
+// settings. Its metadata say which arguments are settings, for handlers whose
+// readers use no flags.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_UTILS_SETTINGDIAGNOSTIC_H
@@ -18,7 +18,7 @@
 
 namespace ckopt {
 
-/// Precedes an argument's number in the metadata.
+/// Marks an argument's number in the metadata.
 inline constexpr llvm::StringLiteral kSettingTag = "ckopt.setting";
 
 template <NamesSettings T>

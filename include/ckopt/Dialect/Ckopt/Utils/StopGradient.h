@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `ckopt.pin` with this attribute is its operand in value, and a constant to
-// autodiff: PyTorch's detach(). Whoever needs no more gradients removes it.
+// `ckopt.pin` with this attribute has its operand's value, and is a constant
+// for autodiff: PyTorch's detach(). Code that needs no more gradients removes
+// it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_UTILS_STOPGRADIENT_H
@@ -17,7 +18,8 @@ namespace ckopt {
 /// On an op: no gradient flows through it.
 inline constexpr llvm::StringLiteral kStopGradientAttr = "ckopt.stop_gradient";
 
-/// Lets values pass the block's pins that stop gradients, and erases these.
+/// Replaces the block's pins that stop gradients by their operands, and erases
+/// them.
 void removeStops(mlir::Block &block);
 
 } // namespace ckopt

@@ -1,10 +1,11 @@
-//===- TensorBuilder.h - ckopt ops in the form of formulas ------*- C++ -*-===//
+//===- TensorBuilder.h - builds ckopt ops like formulas ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rewrites that make arithmetic (gradient rules, decompositions, losses) read
-// like their formulas. Operands broadcast as numpy's; ops fold while they are
-// built; types follow by inference, in row-major layout.
+// With this builder, rewrites that make arithmetic (gradient rules,
+// decompositions, losses) read like their formulas. Operands broadcast as in
+// numpy; ops fold while they are built; types are inferred, in row-major
+// layout.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_UTILS_TENSORBUILDER_H
@@ -33,7 +34,7 @@ public:
 
   /// A constant of `like`'s element type.
   mlir::Value number(mlir::Value like, double value);
-  /// A splat of a whole type.
+  /// A constant of a tensor type with one value in all elements.
   mlir::Value splat(mlir::RankedTensorType type, double value);
 
   mlir::Value add(mlir::Value a, mlir::Value b) { return make<AddOp>(a, b); }
@@ -62,7 +63,7 @@ public:
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   mlir::Value expand(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> permutation);
-  /// Sum over `axes`, which go.
+  /// Sum over `axes`, which are removed.
   mlir::Value sum(mlir::Value value, llvm::ArrayRef<int64_t> axes);
   /// Sum over all elements, a scalar.
   mlir::Value sumAll(mlir::Value value);

@@ -1,12 +1,13 @@
-//===- WholeBatch.h - numbers of a batch that ranks share -------*- C++ -*-===//
+//===- WholeBatch.h - numbers of a batch that ranks divide ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Models compute with the size of their batch: a sum of losses through it, a
-// scale. Where a function's batch is one of several equal parts of a whole one,
-// such a number has two values. A ckopt.pin says so, which nothing folds: its
-// operand is the part's number, and its attribute the whole batch's. Training
-// works on the whole batch, evaluation on the part (settleBatchNumbers).
+// Models compute with the size of their batch: they divide a sum of losses by
+// it, or scale by it. If a function's batch is one of several equal parts of a
+// whole batch, such a number has two values. A ckopt.pin holds both, and is
+// never folded: its operand is the part's number, its attribute the whole
+// batch's. Training uses the whole batch's, evaluation the part's
+// (settleBatchNumbers).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_UTILS_WHOLEBATCH_H
@@ -17,10 +18,10 @@
 
 namespace ckopt {
 
-/// ElementsAttr of a pin's type: the number that the whole batch has.
+/// ElementsAttr of a pin's type: the number for the whole batch.
 inline constexpr llvm::StringLiteral kWholeBatchAttr = "ckopt.whole_batch";
 
-/// Replaces the numbers of two values by the whole batch's, or by the part's.
+/// Replaces the pins by the whole batch's numbers, or by the part's.
 void settleBatchNumbers(mlir::func::FuncOp function, bool whole);
 
 } // namespace ckopt

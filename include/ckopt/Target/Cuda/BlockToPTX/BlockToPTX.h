@@ -4,10 +4,10 @@
 //
 // Block form represents a GPU kernel before threads are assigned: a func.func
 // for each launch, whose body is one scf.forall over blocks (mapping
-// #gpu.block<x>); in it uniform code and scf.foralls over threads (mapping
-// #gpu.thread<x>), one for each interval between two barriers, which
-// communicate through shared buffers alone
-// (lib/Target/Cuda/BlockToPTX/README.md is its definition).
+// #gpu.block<x>). That contains uniform code and scf.foralls over threads
+// (mapping #gpu.thread<x>), one for each interval between two barriers. Threads
+// communicate only through shared buffers. lib/Target/Cuda/BlockToPTX/README.md
+// defines the form.
 //
 // Since nothing in it needs a GPU, the same form is lowered twice: to plain
 // loops, which check it on the CPU (a thread loop that runs backward must give
@@ -68,7 +68,7 @@ std::string emulationSymbol(llvm::StringRef kernel, bool descending = false);
 struct PtxOptions {
   unsigned sm = 80;           ///< 80 or 90
   bool keepDenormals = false; ///< of f32; f64 always keeps them
-  bool tf32 = false;          ///< products may round their operands to TF32
+  bool tf32 = false; ///< f32 operands of matmuls may be rounded to TF32
 };
 
 /// A kernel, as it is launched.
@@ -84,14 +84,15 @@ struct PtxKernel {
   /// Counts of accesses of global memory in the code: 16 bytes wide, and
   /// narrower.
   int64_t wideAccesses = 0, narrowAccesses = 0;
-  /// Number of stretches of code without branch, label or barrier that load
-  /// from global memory, and the most loads in one of them: loads that need not
-  /// wait for each other.
+  /// Number of code sequences without branch, label or barrier that load from
+  /// global memory, and the most loads in one of them: such loads need not wait
+  /// for each other.
   int64_t loadStretches = 0, mostLoads = 0;
   /// Number of vectors in the source that became narrower accesses, since no
   /// alignment of 16 bytes could be proved.
   int64_t splitVectors = 0;
-  /// Number of trees whose last 32 lanes became shuffles, and of others.
+  /// Number of reduction trees whose last 32 lanes became shuffles, and number
+  /// of other trees.
   int64_t shuffledTrees = 0, plainTrees = 0;
 };
 
@@ -128,7 +129,7 @@ std::vector<PtxViolation> scanPtx(llvm::StringRef text,
                                   llvm::ArrayRef<std::string> f64Kernels = {},
                                   bool tf32 = false);
 
-/// The figures that ptxas reports of a kernel.
+/// The figures that ptxas reports for a kernel.
 struct AssembledKernel {
   std::string symbol;
   int64_t registers = 0, spillStoreBytes = 0, spillLoadBytes = 0,
