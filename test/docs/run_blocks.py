@@ -36,7 +36,8 @@ def run(kind, text, names):
         done = subprocess.run(["bash", "-e", "-c", text], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, check=False)
         print(done.stdout, flush=True)
-        done.check_returncode()
+        if done.returncode:
+            raise RuntimeError(f"exit code {done.returncode}")
         return done.stdout
     printed = io.StringIO()
     try:
