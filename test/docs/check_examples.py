@@ -6,13 +6,30 @@ check_examples.py ROOT PAGE...
 
 A sentence that begins with "From [examples/..." names the source of the next
 block of code: the block's lines must be lines of that file, in that order (lines
-in between, and indentation, may differ). Examples are compiled and run by install.package. A
-page without such a block is an error.
+in between, and indentation, may differ). A page without such a block is an error. So
+is a folder of examples/ that none of the tests in RUNNERS names: they compile and run
+them.
 """
 
 import os
 import re
 import sys
+
+
+# install.package, and python.tests, which runs the notebooks.
+RUNNERS = ["test/install/Check.cmake", "python/tests/test_package.py"]
+
+
+def not_run(root):
+    """A line for each folder of examples/ that no test runs."""
+    tests = ""
+    for path in RUNNERS:
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            tests += file.read()
+    for name in sorted(os.listdir(os.path.join(root, "examples"))):
+        words = (f"/examples/{name}", f'"examples", "{name}"')
+        if not any(re.search(re.escape(word) + r"(?![\w-])", tests) for word in words):
+            yield f"examples/{name}: no test runs it"
 
 
 def check(root, page):
@@ -34,5 +51,6 @@ def check(root, page):
 
 if __name__ == "__main__":
     found = [error for page in sys.argv[2:] for error in check(sys.argv[1], page)]
+    found += not_run(sys.argv[1])
     print("\n".join(found))
     sys.exit(bool(found))
