@@ -55,8 +55,8 @@ Validation::Validation(Session &session, const StepData &given,
 
 llvm::Error Validation::open(BatchSource &source) {
   if (options.validation && options.holdout > 0)
-    return usageError("evaluate on validation samples or on held-out ones, not "
-                      "on both");
+    return usageError("give one of " + Setting("validation") + " and " +
+                      Setting("holdout"));
   auto rest = source.holdOut(options.holdout, options.seed);
   if (!rest)
     return rest.takeError();

@@ -10,7 +10,7 @@
 // KIND: unknown loss 'focal'; expected cross_entropy, nll, mse, l1,
 // OUTPUT: no output is named 'logit'; outputs are 'logits', 'result1'
 // SCALAR: output 'logits' is f32 [4, 2]: a loss is one number; attach one that takes targets (--loss=mse:logits)
-// AXIS: class axis 3 is outside of scores 'tensor<4x2xf32>'
+// AXIS: --class-axis=3 is outside of scores 'tensor<4x2xf32>'
 // WEIGHTS: --class-weights: 3 numbers for the 2 along axis 1 of 'logits'
 // REDUCTION: unknown reduction 'batchmean' of cross_entropy
 // COLON: 'mse:' names no output behind the colon

@@ -319,7 +319,7 @@ TEST_F(Sources, ValidateOnSamplesOfTheirOwn) {
   expectIn("--keep-best must end in .safetensors", refusal(source));
   options.keepBest.clear();
   options.holdout = 0.1;
-  expectIn("not on both", refusal(source));
+  expectIn("give one of --validation and --holdout", refusal(source));
   options.validation = nullptr;
   expectIn("no share of its samples can be held out", refusal(source));
   options.holdout = 0;

@@ -91,7 +91,7 @@ std::string DatasetSource::nameSample(int64_t i) const {
 
 Expected<HeldOut> drawHeldOut(int64_t count, double share, uint64_t seed) {
   if (!(share >= 0 && share < 1))
-    return usageError("the held-out fraction must be at least 0 and below 1");
+    return usageError(Setting("holdout") + " must be at least 0 and below 1");
   // A hair above keeps 0.3 of 10 at 3, where 0.3 * 10 is 2.9999...
   const int64_t held =
       std::min(count, int64_t(std::floor(double(count) * share + 1e-9)));

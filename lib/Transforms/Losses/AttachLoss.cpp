@@ -87,8 +87,10 @@ FailureOr<int64_t> LossBuilder::classAxis() {
     return function.emitError("classes need scores of rank 2 or more, got ")
            << x.getType();
   if (axis < 0 || axis >= rank())
-    return function.emitError("class axis ")
-           << *options.classAxis << " is outside of scores " << x.getType();
+    return function.emitError()
+           << Setting("class-axis", Twine(*options.classAxis)) +
+                  " is outside of scores "
+           << x.getType();
   if (failed(checkApart(axis)))
     return failure();
   return axis;
