@@ -2,6 +2,9 @@
 // RUN: ckopt-opt %s --remat --split-input-file --allow-unregistered-dialect --verify-diagnostics
 // RUN: echo '{"format": "ckopt-ops/1", "ops": [{"op": "x.a", "work": {"vector": "2 * foo(1)"}}]}' > %t.json
 // RUN: not ckopt-opt %s --remat=remat-ops=%t.json --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=FORMULA
+// RUN: echo '{"format": "ckopt-ops/1"}' > %t.empty.json
+// RUN: not ckopt-opt %s --remat="remat-ops=%t.empty.json report=%t.empty.json" --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=SAME
+// SAME: error: remat: {{.*}}report{{.*}}remat-ops
 // FORMULA: error: remat: {{.*}}.json: ops[0] (x.a): work.vector: column 5: there is no function 'foo'
 // RUN: not ckopt-opt %s --remat=apart=nothing --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=APART
 // APART: error: remat: apart: 'nothing' is not one of barrier, attribute, or the name of an op (dialect.op)

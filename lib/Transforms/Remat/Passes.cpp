@@ -96,11 +96,13 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     }
     llvm::StringRef costs = costModel;
     (void)costs.consume_front("profile=");
+    SmallVector<NamedFile> inputs{{"plan", planFile},
+                                  {"plan-hint", planHint},
+                                  {"cost-model", costs.str()}};
+    for (const std::string &table : rematOps)
+      inputs.push_back({"remat-ops", table});
     if (llvm::Error error = checkDistinct(
-            {{"plan-out", planOut, "plan-hint"}, {"report", report}},
-            {{"plan", planFile},
-             {"plan-hint", planHint},
-             {"cost-model", costs.str()}}))
+            {{"plan-out", planOut, "plan-hint"}, {"report", report}}, inputs))
       return emitError(UnknownLoc::get(context)) << describe(std::move(error));
     sink = createFileSink(planOut, report);
     llvm::Expected<RematOptions> parsed =
