@@ -27,3 +27,7 @@ configure_package_config_file(${CKOPT_SOURCE_DIR}/cmake/CkoptConfig.cmake.in
   INSTALL_PREFIX ${CKOPT_BINARY_DIR})
 configure_file(${CKOPT_SOURCE_DIR}/cmake/CkoptLibraries.cmake
                ${CKOPT_BINARY_DIR}/CkoptLibraries.cmake COPYONLY)
+
+# Tables that describe the ops of other dialects.
+install(DIRECTORY ${CKOPT_SOURCE_DIR}/share/ckopt
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR})

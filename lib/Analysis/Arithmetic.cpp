@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Loops.h"
 #include "ckopt/Analysis/CostModel.h"
+#include "ckopt/Analysis/OpFacts.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -175,7 +176,7 @@ static double regionSeconds(Operation *op, const MachineRates &rates,
         body += arithmeticSeconds(&inner, rates, known);
   if (auto loop = dyn_cast<LoopLikeOpInterface>(op))
     return body * getTripCount(loop).value_or(1);
-  if (isa<RegionBranchOpInterface>(op))
+  if (isa<RegionBranchOpInterface>(op) || facts::runsOneRegion(op))
     return body;
   // A body without loops of its own (tensor.generate, reductions) runs once an
   // element of the largest tensor, as vector code.
@@ -185,6 +186,17 @@ static double regionSeconds(Operation *op, const MachineRates &rates,
   for (Value value : op->getOperands())
     elements = std::max(elements, elementsOf(value));
   return elements > 1 ? body * elements * scalarRate / rates.vector : body;
+}
+
+/// Returns the seconds of the work that the op states, if it does.
+static std::optional<double> statedSeconds(Operation *op,
+                                           const MachineRates &rates) {
+  auto vector = facts::work(op, "vector"), matmul = facts::work(op, "matmul"),
+       conv = facts::work(op, "conv"), seconds = facts::work(op, "seconds");
+  if (!vector && !matmul && !conv && !seconds)
+    return std::nullopt;
+  return vector.value_or(0) / rates.vector + matmul.value_or(0) / rates.matmul +
+         conv.value_or(0) / rates.conv + seconds.value_or(0);
 }
 
 /// Estimates an op of which only its name and shapes are known.
@@ -225,6 +237,8 @@ static double namedSeconds(Operation *op, const MachineRates &rates) {
 double ckopt::arithmeticSeconds(Operation *op, const MachineRates &rates,
                                 KnownSeconds known) {
   if (std::optional<double> seconds = known ? known(op) : std::nullopt)
+    return *seconds;
+  if (std::optional<double> seconds = statedSeconds(op, rates))
     return *seconds;
   if (auto linalg = dyn_cast<linalg::LinalgOp>(op))
     return linalgSeconds(linalg, rates);

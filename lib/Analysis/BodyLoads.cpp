@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BodyLoads.h"
+#include "ckopt/Analysis/OpFacts.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -95,7 +96,7 @@ int64_t BodyLoads::workspace(Operation *op) {
   noteResults(op);
   if (auto stated = getStatedWorkspace(op, context.hooks))
     return *stated;
-  if (!op->isRegistered())
+  if (!op->isRegistered() && !facts::isDescribed(op))
     note(op->getLoc(), "what the unregistered op '" +
                            op->getName().getStringRef() +
                            "' needs beside its operands and results");
@@ -107,7 +108,8 @@ int64_t BodyLoads::workspace(Operation *op) {
 int64_t BodyLoads::ofRegions(Operation *op) {
   // Such ops run one region at a time; for other ops any regions may run
   // together.
-  bool oneAtATime = isa<RegionBranchOpInterface, LoopLikeOpInterface>(op);
+  bool oneAtATime = isa<RegionBranchOpInterface, LoopLikeOpInterface>(op) ||
+                    facts::runsOneRegion(op);
   int64_t bytes = 0;
   for (Region &region : op->getRegions()) {
     int64_t load = ofRegion(region, op);
@@ -215,7 +217,7 @@ static Value bodyBase(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isView(op) && !isa<tensor::ExtractSliceOp>(op))
       break;
-    value = op->getOperand(0);
+    value = isView(op) ? getViewedOperand(op).get() : op->getOperand(0);
   }
   return value;
 }

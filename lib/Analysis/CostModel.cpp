@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/CostModel.h"
 #include "Loops.h"
+#include "ckopt/Analysis/OpFacts.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/Error.h"
@@ -127,6 +128,7 @@ double CostModel::estimate(Operation *op) {
   for (Value read : getReads(op))
     if (!isEmptyTensor(read))
       bytes += bytesRead(op, read);
+  bytes = facts::work(op, "bytes").value_or(bytes);
   // Stated costs come before estimates for ops inside of regions as well.
   double arithmetic = arithmeticSeconds(
       op, rates, [&](Operation *inner) -> std::optional<double> {

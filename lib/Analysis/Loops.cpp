@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Loops.h"
+#include "ckopt/Analysis/OpFacts.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/RegionGraphTraits.h"
@@ -69,6 +70,8 @@ static bool hasCycle(Region &region) {
 static bool isUnboundedLoop(Operation *op) {
   if (auto loop = dyn_cast<LoopLikeOpInterface>(op))
     return !getTripCount(loop);
+  if (facts::isLoop(op))
+    return true;
   if (auto branch = dyn_cast<RegionBranchOpInterface>(op);
       branch && branch.hasLoop())
     return true;
@@ -95,7 +98,7 @@ bool ckopt::mayNotEnd(Operation *op) {
         auto loop = dyn_cast<LoopLikeOpInterface>(inner);
         bool counts = loop && loop.getLoopInductionVars().has_value();
         auto branch = dyn_cast<RegionBranchOpInterface>(inner);
-        bool endless = isa<CallOpInterface>(inner) ||
+        bool endless = isa<CallOpInterface>(inner) || facts::isLoop(inner) ||
                        (!counts && (loop || (branch && branch.hasLoop()))) ||
                        llvm::any_of(inner->getRegions(), hasCycle);
         return endless ? WalkResult::interrupt() : WalkResult::advance();

@@ -17,8 +17,10 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "BodyLoads.h"
+#include "Callees.h"
 #include "Loops.h"
 #include "MemoryReads.h"
+#include "ckopt/Analysis/OpFacts.h"
 #include "ckopt/Base/MessageText.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Interfaces/CallInterfaces.h"
@@ -84,6 +86,7 @@ private:
   /// Nodes after it that may not end: a later side effect may never happen.
   std::vector<planner::NodeId> endless;
   MemoryReads memory;
+  Callees callees{context, sizes, costs};
 };
 
 } // namespace
@@ -139,7 +142,11 @@ LogicalResult ProblemBuilder::collect() {
       !what.empty())
     return emitError(where) << what;
   for (Operation &op : function.front().without_terminator()) {
-    if (failed(checkStated(&op)))
+    if (failed(checkStated(&op)) ||
+        op.walk([&](Operation *inner) {
+            return failed(facts::check(inner, sizes)) ? WalkResult::interrupt()
+                                                      : WalkResult::advance();
+          }).wasInterrupted())
       return failure();
     if (isView(&op) || isFree(&op))
       continue;
@@ -297,20 +304,10 @@ void ProblemBuilder::runOnce(planner::NodeId id, StringRef why) {
   node.recompute = false;
 }
 
-/// Returns whether the op may run again, if the client or the op itself states
-/// it.
-static std::optional<bool> isRematerializable(Operation *op,
-                                              const PlanningHooks &hooks) {
-  if (hooks.rematerializable)
-    if (std::optional<bool> answer = hooks.rematerializable(op))
-      return answer;
-  if (auto planning = dyn_cast<PlanningOpInterface>(op))
-    return planning.isRematerializable();
-  return std::nullopt;
-}
-
 /// Describes why an op with effects runs once.
 static StringRef describeEffects(Operation *op) {
+  if (op->hasAttr(facts::kPure))
+    return "unknown effects inside";
   if (!op->isRegistered())
     return "unknown effects (unregistered)";
   if (isa<CallOpInterface>(op))
@@ -336,8 +333,11 @@ void ProblemBuilder::restrict(Operation *op, planner::Node &node,
   // not looked at.
   if (stated == true)
     access = {};
-  bool effects = stated != true && (!isMemoryEffectFree(op) || access.writes);
-  bool waits = stated != true && mayNotEnd(op);
+  bool effects = stated != true &&
+                 (access.writes || (!isMemoryEffectFree(op) &&
+                                    (access.reads || !callees.isPureCall(op))));
+  // What is said of an op does not say that its loops end.
+  bool waits = (stated != true || op->hasAttr(facts::kPure)) && mayNotEnd(op);
   // An op that may have undefined behaviour stays after the side effects that
   // guard it.
   if ((effects || access.reads || waits ||
@@ -381,7 +381,7 @@ void ProblemBuilder::addNode(Operation *op) {
     node.name =
         call ? call.getCallee().str() : op->getName().getStringRef().str();
   CostSource source;
-  node.cost = costs.seconds(op, &source);
+  node.cost = callees.seconds(op, source);
   problem.costs.add(source);
   node.workspace = loads.workspace(op);
   planner::NodeId id = problem.graph.nodes.size();

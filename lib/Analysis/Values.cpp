@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Analysis/OpFacts.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -30,7 +31,12 @@ static bool isForeignView(Operation *op) {
 bool ckopt::isView(Operation *op) {
   if (auto kernel = dyn_cast_or_null<KernelOpInterface>(op))
     return kernel.getKernelKind() == KernelKind::View;
-  return op && (isa<BarrierOp>(op) || isForeignView(op));
+  return op &&
+         (isa<BarrierOp>(op) || isForeignView(op) || facts::viewedOperand(op));
+}
+
+OpOperand &ckopt::getViewedOperand(Operation *view) {
+  return view->getOpOperand(facts::viewedOperand(view).value_or(0));
 }
 
 /// Returns the operand whose bytes a result of a kernel call is, if it is one.
@@ -51,7 +57,8 @@ bool ckopt::isAlias(Value value) { return bool(aliasedOperand(value)); }
 
 Value ckopt::getViewBase(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    Value base = isView(op) ? op->getOperand(0) : aliasedOperand(value);
+    Value base =
+        isView(op) ? getViewedOperand(op).get() : aliasedOperand(value);
     if (!base)
       break;
     value = base;
@@ -75,7 +82,8 @@ bool ckopt::isEmptyTensor(Value value) {
 }
 
 bool ckopt::isFree(Operation *op) {
-  return matchPattern(op, m_Constant()) || isa<tensor::EmptyOp>(op);
+  return matchPattern(op, m_Constant()) || isa<tensor::EmptyOp>(op) ||
+         facts::isConstant(op);
 }
 
 SmallVector<Value> ckopt::getReads(Operation *op) {
@@ -190,6 +198,23 @@ foreignReusePairs(Operation *op) {
   return pairs;
 }
 
+/// Drops pairs of an operand whose storage the op reads in another order, too:
+/// through an operand of another type, or as a part.
+static PlanningReusePairs readInOneOrder(Operation *op,
+                                         PlanningReusePairs pairs,
+                                         const TypeSizes &sizes) {
+  llvm::erase_if(pairs, [&](std::pair<unsigned, unsigned> pair) {
+    Type type = op->getOperand(pair.first).getType();
+    Value base = getViewBase(op->getOperand(pair.first));
+    return llvm::any_of(op->getOperands(), [&](Value other) {
+      return getViewBase(other) == base &&
+             (other.getType() != type ||
+              sizes.bytes(base.getType()) != sizes.bytes(type));
+    });
+  });
+  return pairs;
+}
+
 /// Returns the reuse pairs that a client or an op of another dialect states,
 /// without pairs whose operand or result does not exist.
 static SmallVector<std::pair<unsigned, unsigned>>
@@ -228,6 +253,8 @@ SmallVector<std::pair<unsigned, unsigned>>
 ckopt::getReusePairs(Operation *op, const PlanningHooks &hooks) {
   if (auto call = dyn_cast<KernelCallOp>(op))
     return withoutSharedBytes(call, pairsOf(call.getReuse()));
+  if (auto pairs = facts::reusePairs(op))
+    return readInOneOrder(op, checkedPairs(op, *pairs), TypeSizes(op, hooks));
   if (hooks.reusePairs)
     if (auto pairs = hooks.reusePairs(op))
       return checkedPairs(op, *pairs);

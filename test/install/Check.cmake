@@ -34,6 +34,12 @@ foreach(name ${files})
   endif()
 endforeach()
 
+foreach(table stablehlo torch)
+  if(NOT EXISTS ${WORK}/moved/share/ckopt/ops/${table}.json)
+    message(FATAL_ERROR "the package has no table ${table}.json")
+  endif()
+endforeach()
+
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples/planner-client -B ${WORK}/client -G Ninja
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
 run(${CMAKE_COMMAND} --build ${WORK}/client)

@@ -90,8 +90,10 @@ std::vector<Uncounted> findUncounted(mlir::FunctionOpInterface function,
                                      const PlanningContext &context = {});
 
 /// Tells whether the op is a view: it has no code, its result has the bytes of
-/// its first operand, and other operands are constants.
+/// one operand, and other operands are constants.
 bool isView(mlir::Operation *op);
+/// Returns that operand.
+mlir::OpOperand &getViewedOperand(mlir::Operation *view);
 /// Returns the value whose bytes `value` is a view of (itself if it is none).
 /// The results of kernel calls that are their operands' bytes count as views.
 mlir::Value getViewBase(mlir::Value value);

@@ -106,6 +106,13 @@ def RematPass : Pass<"remat"> {
     Option<"overlap", "overlap", "bool", "false",
            "Weigh collectives by what no kernel hides once the pass `overlap` "
            "has moved them">,
+    ListOption<"rematOps", "remat-ops", "std::string",
+               "Files (ckopt-ops/1) that describe ops and types of dialects "
+               "that are not known here">,
+    Option<"apart", "apart", "std::string", "\"barrier\"",
+           "What keeps clones from being merged with their originals: "
+           "`barrier` (ckopt.barrier), `attribute` (ckopt.clone alone), or the "
+           "name of an op that returns its one operand">,
     Option<"allowUncounted", "allow-uncounted", "bool", "false",
            "Plan for a budget although the function needs bytes that are not "
            "counted: the budget then holds for what is">,

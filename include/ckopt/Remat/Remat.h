@@ -9,6 +9,7 @@
 #ifndef CKOPT_REMAT_REMAT_H
 #define CKOPT_REMAT_REMAT_H
 
+#include "ckopt/Analysis/OpTable.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Planner/MessagePlanner.h"
 #include "ckopt/Planner/Solve.h"
@@ -29,6 +30,15 @@ struct RematOptions : RematSettings {
 
   /// The client's callbacks about its ops and types.
   PlanningHooks hooks;
+  /// Tables that describe ops and types, as the attributes `ckopt.ops` of the
+  /// modules around the function do, which count first.
+  OpTables ops;
+  /// The ops have the attributes of all tables already.
+  bool described = false;
+  /// What keeps clones from being merged with their originals: "barrier"
+  /// (`ckopt.barrier`), "attribute" (`ckopt.clone` alone), or the name of an op
+  /// that returns its one operand.
+  std::string apart = "barrier";
   /// Returns the plan that a callee has, or null; may be null.
   std::function<const RematPlan *(mlir::FunctionOpInterface)> calleePlan;
 };
@@ -68,6 +78,11 @@ struct RematPlan {
   bool ownCountAlone = false;
   /// The effect of the policy.
   PolicyOutcome policy;
+  /// What applyRemat() has to describe the function's ops by; null: they are
+  /// described.
+  std::shared_ptr<const OpTables> ops;
+  /// As in RematOptions.
+  std::string apart = "barrier";
 
   /// Tells whether planning got to the function.
   bool wasPlanned() const { return !problem.graph.name.empty(); }

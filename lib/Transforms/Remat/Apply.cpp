@@ -8,16 +8,18 @@
 // copy that is read through them. Clones of ckopt's kernel calls differ in
 // `clone`. Clones of other ops read one operand through a barrier: no pattern
 // looks through it, so that neither CSE nor canonicalization can merge the
-// clone with its original. Destinations without contents (tensor.empty) are
-// made just before each op that writes to them, also inside of bodies, so that
-// a later allocation pass does not allocate them earlier than planned; where a
-// result takes an elementwise input's bytes over, the input becomes the
-// destination. Guarantee: every op reads the
-// same bits as before, since clones are the same op on the same values.
-// Complexity: O(steps and their operands).
+// clone with its original; or they differ in an attribute alone. Destinations
+// without contents (tensor.empty) are made just before each op that writes to
+// them, also inside of bodies, so that a later allocation pass does not
+// allocate them earlier than planned; where a result takes an elementwise
+// input's bytes over, the input becomes the destination. Guarantee: every op
+// reads the same bits as before, since clones are the same op on the same
+// values. Complexity: O(steps and their operands).
 //
 //===----------------------------------------------------------------------===//
+#include "Described.h"
 #include "Planning.h"
+#include "ckopt/Analysis/OpFacts.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Planner/Simulator.h"
@@ -38,8 +40,8 @@ namespace {
 class PlanApplier {
 public:
   PlanApplier(FunctionOpInterface function, const PlanningProblem &problem,
-              const planner::Plan &found)
-      : function(function), problem(problem), found(found),
+              const planner::Plan &found, StringRef apart)
+      : function(function), problem(problem), found(found), apart(apart),
         block(&function.front()), builder(block->getTerminator()) {}
   void run();
 
@@ -53,6 +55,7 @@ private:
   }
   void setOperands(Operation *op);
   void takeOver(Operation *op, size_t step);
+  void addBarrier(Operation *clone, IntegerAttr number);
   Operation *addClone(Operation *op);
   void setOffsets(KernelCallOp call, size_t step);
   void moveFreeOpsUp();
@@ -60,6 +63,7 @@ private:
   FunctionOpInterface function;
   const PlanningProblem &problem;
   const planner::Plan &found;
+  StringRef apart; ///< as RematOptions::apart
   Block *block;
   OpBuilder builder;
   DenseMap<Value, Value> copies;    ///< original -> latest copy
@@ -80,11 +84,11 @@ Value PlanApplier::latest(Value value) {
   if (!op || op->getBlock() != block || isFree(op))
     return value;
   if (isView(op)) {
-    Value input = latest(op->getOperand(0));
+    Value input = latest(getViewedOperand(op).get());
     Value &made = copies[value];
     if (!made || viewedCopy.lookup(value) != input) {
       Operation *view = builder.clone(*op);
-      view->setOperand(0, input);
+      getViewedOperand(view).set(input);
       made = view->getResult(0);
       originals[made] = value;
       viewedCopy[value] = input;
@@ -164,6 +168,31 @@ static OpOperand &barrierOperand(Operation *clone) {
   return *best;
 }
 
+bool ckopt::isClientsBarrier(Operation *op) {
+  return op->hasAttr(attrs::kClone) && op->hasAttr(facts::kView) &&
+         op->getNumOperands() == 1 &&
+         op->getResultTypes() == op->getOperandTypes();
+}
+
+/// Lets a clone read one operand through a barrier.
+void PlanApplier::addBarrier(Operation *clone, IntegerAttr number) {
+  OpOperand &operand = barrierOperand(clone);
+  Value value = operand.get();
+  Operation *barrier;
+  if (apart == "barrier") {
+    barrier = BarrierOp::create(builder, clone->getLoc(), value.getType(),
+                                value, number);
+  } else {
+    OperationState state(clone->getLoc(), apart, value, value.getType());
+    barrier = builder.create(state);
+    barrier->setAttr(attrs::kClone, number);
+    barrier->setAttr(facts::kView, builder.getI64IntegerAttr(0));
+  }
+  operand.set(barrier->getResult(0));
+  // A later clone of this op must read the operand, not the barrier.
+  originals[barrier->getResult(0)] = original(value);
+}
+
 Operation *PlanApplier::addClone(Operation *op) {
   int64_t number = ++clones;
   Operation *clone = op->clone();
@@ -171,17 +200,10 @@ Operation *PlanApplier::addClone(Operation *op) {
   if (auto call = dyn_cast<KernelCallOp>(clone)) {
     call.setClone(number);
   } else {
-    clone->setAttr(attrs::kClone, builder.getI64IntegerAttr(number));
-    if (clone->getNumOperands()) {
-      OpOperand &operand = barrierOperand(clone);
-      Value value = operand.get();
-      auto barrier =
-          BarrierOp::create(builder, clone->getLoc(), value.getType(), value,
-                            builder.getI64IntegerAttr(number));
-      operand.set(barrier.getOutput());
-      // A later clone of this op must read the operand, not the barrier.
-      originals[barrier.getOutput()] = original(value);
-    }
+    IntegerAttr attr = builder.getI64IntegerAttr(number);
+    clone->setAttr(attrs::kClone, attr);
+    if (clone->getNumOperands() && apart != "attribute")
+      addBarrier(clone, attr);
   }
   builder.insert(clone);
   for (auto [copy, value] : llvm::zip(clone->getResults(), op->getResults())) {
@@ -270,8 +292,8 @@ void PlanApplier::run() {
 
 void ckopt::applySteps(FunctionOpInterface function,
                        const PlanningProblem &problem,
-                       const planner::Plan &found) {
-  PlanApplier(function, problem, found).run();
+                       const planner::Plan &found, StringRef apart) {
+  PlanApplier(function, problem, found, apart).run();
 }
 
 void ckopt::applyRemat(FunctionOpInterface function, const RematPlan &plan) {
@@ -279,8 +301,11 @@ void ckopt::applyRemat(FunctionOpInterface function, const RematPlan &plan) {
   function->getContext()->getOrLoadDialect<CkoptDialect>();
   debug::count(debug::Counter::PlannedFunctions);
   if (!plan.unchanged) {
+    std::optional<Described> described;
+    if (plan.ops)
+      described.emplace(function, *plan.ops);
     debug::count(debug::Counter::RecomputedOps, plan.recomputedSteps());
-    applySteps(function, plan.problem, plan.result.plan);
+    applySteps(function, plan.problem, plan.result.plan, plan.apart);
   }
   function->setAttr(kPlanAttr,
                     toAttribute(getFigures(plan), function.getContext()));

@@ -13,6 +13,7 @@
 // lowerings, and at most maxSearches searches and lowerings more.
 //
 //===----------------------------------------------------------------------===//
+#include "Described.h"
 #include "Lowering.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Planner/Bounds.h"
@@ -288,9 +289,9 @@ static bool isRelative(const MemoryBudget &budget) {
          budget.kind != Kind::Bytes;
 }
 
-FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
-                                      const RematOptions &options,
-                                      CostModel &costs) {
+static FailureOr<RematPlan> planDescribed(FunctionOpInterface function,
+                                          const RematOptions &options,
+                                          CostModel &costs) {
   RematOptions request = options;
   std::optional<int64_t> before;
   if (mayLower(function))
@@ -315,5 +316,45 @@ FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
   plan->fullArena = std::max(plan->fullArena, full);
   if (!plan->problem.uncounted.empty())
     plan->result.plan.scope.add(planner::Restriction::CountedBytes);
+  return plan;
+}
+
+/// Where no op may run again, orders are all that was searched: no statement
+/// holds for plans that recompute.
+static void restrictToOrders(RematPlan &plan) {
+  const std::vector<std::string> &once = plan.problem.once;
+  if (once.empty() || llvm::is_contained(once, ""))
+    return;
+  planner::Plan &found = plan.result.plan;
+  found.scope.add(planner::Restriction::OrderOnly);
+  if (planner::isPlan(found.status))
+    found.status = planner::Status::Feasible;
+}
+
+/// Finds out whether the op that keeps clones apart can be made.
+static LogicalResult checkApart(FunctionOpInterface function, StringRef apart) {
+  MLIRContext *context = function.getContext();
+  if (apart == "barrier" || apart == "attribute" ||
+      context->allowsUnregisteredDialects() ||
+      RegisteredOperationName::lookup(apart, context))
+    return success();
+  return emitError(function.getLoc())
+         << "remat: apart: there is no op '" << apart << "' here";
+}
+
+FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
+                                      const RematOptions &options,
+                                      CostModel &costs) {
+  RematOptions request = options;
+  Described described(function, request);
+  if (failed(described.status()) || failed(checkApart(function, options.apart)))
+    return failure();
+  FailureOr<RematPlan> plan = planDescribed(function, request, costs);
+  if (failed(plan))
+    return failure();
+  restrictToOrders(*plan);
+  plan->apart = options.apart;
+  if (!options.described)
+    plan->ops = std::make_shared<const OpTables>(request.ops);
   return plan;
 }

@@ -101,7 +101,8 @@ private:
 } // namespace
 
 /// Returns a copy of the function, changed to the plan.
-static func::FuncOp copyOf(func::FuncOp function, const RematPlan *plan) {
+static func::FuncOp copyOf(func::FuncOp function, const RematPlan *plan,
+                           StringRef apart) {
   IRMapping map;
   auto copy = cast<func::FuncOp>(function->clone(map));
   if (!plan || plan->unchanged || !plan->result.hasPlan())
@@ -112,13 +113,15 @@ static func::FuncOp copyOf(func::FuncOp function, const RematPlan *plan) {
   problem.storage.clear();
   for (auto [value, storage] : plan->problem.storage)
     problem.storage[map.lookupOrDefault(value)] = storage;
-  applySteps(copy, problem, plan->result.plan);
+  // An op that `apart` names may not be bufferized, but is a barrier, too.
+  applySteps(copy, problem, plan->result.plan,
+             apart == "attribute" ? "attribute" : "barrier");
   return copy;
 }
 
 LogicalResult TrialModule::add(func::FuncOp function, const RematPlan *plan) {
   added.insert(function.getName());
-  module->push_back(copyOf(function, plan));
+  module->push_back(copyOf(function, plan, options.apart));
   return addReferences(function);
 }
 

@@ -133,6 +133,29 @@ static llvm::Error readPlan(const std::string &path,
   return llvm::Error::success();
 }
 
+static llvm::Error readTables(ArrayRef<std::string> paths, OpTables &tables) {
+  for (const std::string &path : paths) {
+    if (path.empty())
+      continue;
+    llvm::Expected<OpTable> table = OpTable::read(path);
+    if (!table)
+      return table.takeError();
+    tables.push_back(std::make_shared<const OpTable>(std::move(*table)));
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error parseApart(StringRef text, std::string &result) {
+  if (text.empty())
+    return llvm::Error::success();
+  if (text != "barrier" && text != "attribute" && !text.contains('.'))
+    return usageError("apart: '" + text +
+                      "' is not one of barrier, attribute, or the name of an "
+                      "op (dialect.op)");
+  result = text.str();
+  return llvm::Error::success();
+}
+
 llvm::Expected<RematOptions>
 ckopt::parseRematOptions(const RematPassOptions &options,
                          const planner::Options &search) {
@@ -159,6 +182,10 @@ ckopt::parseRematOptions(const RematPassOptions &options,
   result.allowUncounted = options.allowUncounted;
   result.overlap = options.overlap;
   result.remarks = options.remarks;
+  if (llvm::Error error = parseApart(options.apart, result.apart))
+    return error;
+  if (llvm::Error error = readTables(options.rematOps, result.ops))
+    return error;
   if (llvm::Error error = readPlan(options.planFile, result.plan))
     return error;
   if (llvm::Error error = readPlan(options.planHint, result.hint))
@@ -207,6 +234,9 @@ RematPassOptions ckopt::printedOptions(const RematOptions &options) {
   for (auto [name, value] : comparisons)
     if (value == options.compare)
       texts.compare = name.str();
+  texts.apart = options.apart;
+  for (const auto &table : options.ops)
+    texts.rematOps.push_back(table->source().str());
   texts.remarks = options.remarks;
   texts.allowUncounted = options.allowUncounted;
   texts.overlap = options.overlap;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Passes.h"
+#include "Described.h"
 #include "Lowering.h"
 #include "PlanSink.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -81,6 +82,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     all.remarks = remarks;
     all.allowUncounted = allowUncounted;
     all.overlap = overlap;
+    all.apart = apart;
+    all.rematOps.assign(rematOps.begin(), rematOps.end());
     return all;
   }
 
@@ -93,11 +96,13 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     }
     llvm::StringRef costs = costModel;
     (void)costs.consume_front("profile=");
+    SmallVector<NamedFile> inputs{{"plan", planFile},
+                                  {"plan-hint", planHint},
+                                  {"cost-model", costs.str()}};
+    for (const std::string &table : rematOps)
+      inputs.push_back({"remat-ops", table});
     if (llvm::Error error = checkDistinct(
-            {{"plan-out", planOut, "plan-hint"}, {"report", report}},
-            {{"plan", planFile},
-             {"plan-hint", planHint},
-             {"cost-model", costs.str()}}))
+            {{"plan-out", planOut, "plan-hint"}, {"report", report}}, inputs))
       return emitError(UnknownLoc::get(context)) << describe(std::move(error));
     sink = createFileSink(planOut, report);
     llvm::Expected<RematOptions> parsed =
@@ -257,6 +262,9 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     checkNames(named);
     RematOptions options = *settled;
     options.mayReadCallees = !isa<FunctionOpInterface>(getOperation());
+    Described described(getOperation(), options);
+    if (failed(described.status()))
+      return signalPassFailure();
     SmallVector<FunctionOpInterface> wanted = findFunctions(options);
     for (FunctionOpInterface function : wanted)
       if (failed(canonicalize(function, options)))
@@ -326,9 +334,9 @@ struct StripBarriersPass
 
   void runOnOperation() override {
     getOperation()->walk([](Operation *op) {
-      if (auto barrier = dyn_cast<BarrierOp>(op)) {
-        barrier.getOutput().replaceAllUsesWith(barrier.getInput());
-        barrier.erase();
+      if (isa<BarrierOp>(op) || isClientsBarrier(op)) {
+        op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+        op->erase();
       } else if (!isa<KernelCallOp>(op)) {
         op->removeDiscardableAttr(attrs::kClone);
         op->removeDiscardableAttr(attrs::kNode);

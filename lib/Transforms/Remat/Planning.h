@@ -33,7 +33,11 @@ planner::Options plannerOptions(const RematOptions &options);
 /// Moves the function's ops to the order of a plan, and clones those that run
 /// again; notes offsets where the plan has them.
 void applySteps(mlir::FunctionOpInterface function,
-                const PlanningProblem &problem, const planner::Plan &found);
+                const PlanningProblem &problem, const planner::Plan &found,
+                llvm::StringRef apart);
+
+/// Returns whether the op is one that `apart` names, put before a clone.
+bool isClientsBarrier(mlir::Operation *op);
 
 /// Emits an error if the result shows a defect of the planner or an unknown
 /// option.

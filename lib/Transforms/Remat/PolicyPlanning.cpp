@@ -15,6 +15,7 @@
 // once, and a quarter.
 //
 //===----------------------------------------------------------------------===//
+#include "Described.h"
 #include "RankClock.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Planner/Bounds.h"
@@ -262,8 +263,12 @@ static void warnUnable(const PlanningProblem &problem,
 }
 
 FailureOr<RematGraph> ckopt::buildRematGraph(FunctionOpInterface function,
-                                             const RematOptions &options,
+                                             const RematOptions &given,
                                              CostModel &costs) {
+  RematOptions options = given;
+  Described described(function, options);
+  if (failed(described.status()))
+    return failure();
   FailureOr<PlanningProblem> problem =
       buildProblem(function, costs, planningContext(options));
   if (failed(problem))

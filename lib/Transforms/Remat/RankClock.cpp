@@ -110,7 +110,7 @@ planner::StepTime RankClock::follow(const planner::Plan &plan, int64_t budget) {
   IRMapping map;
   auto function = cast<func::FuncOp>(pristine->clone(map));
   module->push_back(function);
-  applySteps(function, copied(problem, map), plan);
+  applySteps(function, copied(problem, map), plan, "barrier");
   auto packed = function->getAttrOfType<IntegerAttr>(kPackedBytes);
   CostModel costs(ratesOf(function));
   FlightPlan flights = planFlights(

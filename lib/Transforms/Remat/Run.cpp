@@ -15,6 +15,7 @@
 // function up to twice, and once more without a budget for ratios.
 //
 //===----------------------------------------------------------------------===//
+#include "Described.h"
 #include "Lowering.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Error.h"
@@ -366,10 +367,13 @@ const RematPlan *RematResult::mainPlan() const {
 }
 
 LogicalResult ckopt::runRemat(ArrayRef<FunctionOpInterface> functions,
-                              const RematOptions &options,
-                              RematResult &result) {
+                              const RematOptions &given, RematResult &result) {
   if (functions.empty())
     return success();
+  RematOptions options = given;
+  Described described(FunctionOpInterface(functions.front()), options);
+  if (failed(described.status()))
+    return failure();
   if (failed(checkSupported(functions, options)) ||
       failed(checkPolicyMatches(functions, options.policy)) ||
       failed(checkStoredPlan(functions, options)))
