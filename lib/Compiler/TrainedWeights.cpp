@@ -16,21 +16,12 @@
 #include "ckopt/Optimizers/Optimizers.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
+#include "ckopt/Support/NameList.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/Regex.h"
 
 using namespace mlir;
 using namespace ckopt;
-
-std::string ckopt::listNames(ArrayRef<std::string> names) {
-  constexpr size_t kShown = 4;
-  std::string text;
-  for (const std::string &name : names.take_front(kShown))
-    text += (text.empty() ? "'" : ", '") + name + "'";
-  if (names.size() > kShown)
-    text += " and " + std::to_string(names.size() - kShown) + " more";
-  return text;
-}
 
 /// Reports patterns that match nothing, since a typing error would silently
 /// train everything, or nothing. Also finds the running statistics of frozen
@@ -90,20 +81,21 @@ void Compilation::noteUnclear() const {
   auto forward = module().lookupSymbol<func::FuncOp>("forward");
   if (!forward || opts.step.forwardOnly || opts.lost == LostParameters::Ignore)
     return;
-  std::string names, pattern;
+  std::vector<std::string> names;
+  std::string pattern;
   for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
     std::string name = argumentName(forward, i);
     if (argumentRole(forward, i) != roles::kParameter ||
         !llvm::is_contained(imported.diagnosis.unclear, name))
       continue;
-    names += (names.empty() ? "'" : ", '") + name + "'";
+    names.push_back(name);
     pattern += (pattern.empty() ? "" : "|") + llvm::Regex::escape(name);
   }
   if (!names.empty())
     remark("trained, if they are no buffers, which this form of export does "
            "not tell: " +
-           names + "; " + Setting("freeze", inQuotes(pattern)) +
-           " keeps them as they are");
+           listNames(names, opts.import.namesInRemarks) + "; " +
+           Setting("freeze", inQuotes(pattern)) + " keeps them as they are");
 }
 
 /// Returns settings like "weight_decay 0, lr 0.0001".

@@ -314,6 +314,10 @@ void DriverFlags::addToolFlags() {
   add("quiet", "", Models & ~Program,
       "print nothing but errors; files are written as ever",
       flag::turnOn(o.quiet));
-  add("verbose", "", Models, "a line for each phase",
-      flag::turnOn(o.compile.phases.verbose));
+  add("verbose", "", Models, "a line for each phase; lists have all names",
+      [&o = o](StringRef) -> llvm::Error {
+        o.compile.phases.verbose = true;
+        o.compile.import.namesInRemarks = SIZE_MAX;
+        return llvm::Error::success();
+      });
 }

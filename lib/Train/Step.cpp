@@ -13,6 +13,7 @@
 #include "ckopt/Runtime/KeepAlive.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/NameList.h"
 #include "ckopt/Support/Report.h"
 #include "ckopt/Support/Safetensors.h"
 #include "ckopt/Train/Feeding.h"

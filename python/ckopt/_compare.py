@@ -21,7 +21,7 @@ import numpy
 import torch
 from torch.utils import _pytree as pytree
 
-from ._export import export, no_dropout, tensors_of, without_dropouts
+from ._export import no_dropout, tensors_of, without_dropouts
 from ._step import compile as _compile
 from .errors import Error, UnsupportedError
 
@@ -214,12 +214,13 @@ def running_variance(value, start, batches, norm):
 
 # --- the comparison ----------------------------------------------------------
 
-def _first(outputs):
+def first(outputs):
+    """The first tensor of a module's outputs."""
     if isinstance(outputs, torch.Tensor):
         return outputs
     if isinstance(outputs, Mapping):
         outputs = tuple(outputs.values())
-    return _first(outputs[0])
+    return first(outputs[0])
 
 
 def _functions_of(value):
@@ -288,19 +289,21 @@ def bits(state, names):
 class Comparison:
     """Two steps in PyTorch and of the file that trains, compiled without budget.
 
-    eager: a copy of module and loss. attached: PyTorch's form of a loss that ckopt attaches,
-    or None. norms: as ``look_at_forward`` counts them.
+    eager: a copy of module and loss. attached: PyTorch's form, of (outputs, targets), of a
+    loss that the module does not return, or None. norms: as ``look_at_forward`` counts them.
+    write: writes a module again as the file is written.
     """
 
-    def __init__(self, eager, attached, call, names, path, settings, norms):
+    def __init__(self, eager, attached, call, names, path, settings, norms, write):
         self._eager, self._attached, self._call, self._names = eager, attached, call, names
-        self._path, self._norms = path, norms
+        self._path, self._norms, self._write = path, norms, write
         self._settings = {k: v for k, v in settings.items() if k not in _NO_FUNCTION}
 
     def __call__(self, step, arrays):
         tensors = [torch.from_numpy(arrays[name]).to(value.dtype) if name in arrays else value
                    for name, value in zip(self._names, self._call.tensors)]
-        targets = torch.from_numpy(arrays[self._names[-1]]) if self._attached else None
+        targets = torch.from_numpy(arrays[self._names[-1]]) \
+            if len(self._names) > len(tensors) else None
         eager = self._eager
         with no_dropout(eager), torch.enable_grad():
             reference = self._reference(step)
@@ -336,8 +339,7 @@ class Comparison:
         if path is None:
             # The same module and examples are written again, with dropouts that do nothing.
             path = quiet
-            export(copy_of(self._eager), self._call.arguments(self._call.tensors),
-                   self._names[:len(self._call.tensors)], path)
+            self._write(copy_of(self._eager), path)
         reference = _compile(path, optimizer="none", **self._settings)
         if reference._step.weight_types() != step._step.weight_types():
             raise ComparisonError("the module without dropout has other weights")
@@ -345,8 +347,8 @@ class Comparison:
 
     def _loss(self, tensors, targets):
         args, kwargs = self._call.arguments(tensors)
-        value = _first(self._eager(*args, **kwargs))
-        return _first(self._attached(value, targets)) if self._attached else value
+        value = self._eager(*args, **kwargs)
+        return first(self._attached(value, targets) if self._attached else value)
 
     def _step(self, reference, arrays, tensors, targets):
         """Losses and gradients of both; returns lines of what differs."""
@@ -399,7 +401,7 @@ class Comparison:
             raise ComparisonError(
                 "the module draws random numbers beside dropout, or changes from call to call: two "
                 f"runs of PyTorch on this batch give {one:.7g} and {two:.7g}, so that nothing can "
-                "be compared. check=False trains what the file has.")
+                "be compared. check=False takes what the file has.")
         shown = "\n  ".join(lines[:8] + ([f"and {len(lines) - 8} more"] if lines[8:] else []))
         text = "the compiled step is not the module's (dropout off in both" + \
             (", in the second of two steps" if number == 2 else "") + "):\n  " + shown
@@ -411,5 +413,5 @@ class Comparison:
             text += ("\n  The first step agrees: forward depends on something that changes between "
                      "steps and that the file has as a constant")
         raise ComparisonError(text + "\n  What the exporter lost is not in the file; "
-                              "docs/from-pytorch.md lists such cases. check=False trains what is "
+                              "docs/from-pytorch.md lists such cases. check=False takes what is "
                               "there.")

@@ -35,22 +35,23 @@ class Call:
     it is the call of a module with a loss: (args, kwargs, targets).
     """
 
-    def __init__(self, module: torch.nn.Module, values: Any, targets: Any = None):
+    def __init__(self, module: torch.nn.Module, values: Any, targets: Any = None,
+                 named: Mapping[str, Any] | None = None, what: str = "example_inputs"):
         args: tuple[Any, ...] = ()
-        kwargs: dict[str, Any] = {}
         if isinstance(values, Mapping):
-            order = [*inspect.signature(module.forward).parameters]
-            kwargs = dict(sorted(values.items(), key=lambda item: order.index(item[0])
-                                 if item[0] in order else len(order)))
+            named = {**values, **(named or {})}
         else:
             args = (values,) if isinstance(values, torch.Tensor) else tuple(values)
+        order = [*inspect.signature(module.forward).parameters]
+        kwargs = dict(sorted((named or {}).items(), key=lambda item: order.index(item[0])
+                             if item[0] in order else len(order)))
         self.inputs = self.names = _input_names(module, args, kwargs)
-        self.tensors = _copies((args, kwargs), "example_inputs")
+        self.tensors = _copies((args, kwargs), what)
         call: Any = (args, kwargs)
         if targets is not None:
             if isinstance(targets, (tuple, list)) and len(targets) == 1:
                 targets = targets[0]
-            self.names = self.inputs + _names_within("y", targets)
+            self.names = self.inputs + names_within("y", targets)
             self.tensors = self.tensors + _copies(targets, "example_targets")
             call = ((args, kwargs, targets), {})
         leaves, self._spec = pytree.tree_flatten(call)
@@ -74,7 +75,7 @@ def _copies(values, what):
     return [leaf.detach().clone() for leaf in leaves]
 
 
-def _names_within(name, value):
+def names_within(name: str, value: Any) -> list[str]:
     """Names of the tensors in a value by their places and keys."""
     return [name + re.sub(r"\W+", "_", pytree.keystr(path)).rstrip("_")
             for path, leaf in pytree.tree_flatten_with_path(value)[0] if leaf is not None]
@@ -88,7 +89,7 @@ def _input_names(module, args, kwargs):
     named = (named + [f"input_{i}" for i in range(len(named), len(args))])[:len(args)]
     taken = {"y"} | set(tensors_of(module))  # y: the targets
     names = [one for name, value in [*zip(named, args), *kwargs.items()]
-             for one in _names_within(name, value)]
+             for one in names_within(name, value)]
     return [f"{name}_input" if name in taken else name for name in names]
 
 
@@ -259,11 +260,12 @@ def _reached(graph):
 
 
 def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, Any]],
-           names: list[str], path: str, unread: tuple[str, ...] = ()) -> set[str]:
+           names: list[str], path: str, unread: tuple[str, ...] = (),
+           notes: Mapping[str, str] | None = None, **settings: Any) -> set[str]:
     """Writes the module as it is, in training or not, without the inputs of ``unread``.
 
-    Returns the names of inputs and weights that its outputs depend on. What it raises says what
-    to do.
+    notes: metadata of the graph. settings: others of the exporter's. Returns the names of
+    inputs and weights that its outputs depend on. What it raises says what to do.
     """
     big = sum(p.nbytes for p in module.parameters()) > 1 << 30
     # It warns of each package that is not there, whether the module needs it or not.
@@ -274,7 +276,8 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
         with warnings.catch_warnings(), _evaluated_norms():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(module, arguments[0], kwargs=arguments[1], dynamo=True,
-                                        optimize=False, verbose=False, input_names=names)
+                                        optimize=False, verbose=False, input_names=names,
+                                        **settings)
     except ImportError as error:
         raise UsageError(f"PyTorch's exporter needs a package: {error} "
                          "(pip install onnx onnxscript)") from error
@@ -285,6 +288,7 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
     graph = program.model.graph
     for one in [i for i in graph.inputs if i.name in unread and not i.uses()]:
         graph.inputs.remove(one)
+    graph.metadata_props.update(notes or {})
     program.save(path, external_data=big)
     return {value.name for value in _reached(graph)}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PyTorch modules as steps: ``ckopt.torch.compile_step``.
+"""PyTorch modules as steps, ``ckopt.torch.compile_step``, and as files, ``ckopt.torch.export``.
 
 The module is exported in training form, compiled, trained by ckopt, and gets
 its weights back by ``sync()``.
@@ -7,7 +7,6 @@ its weights back by ``sync()``.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 import re
@@ -22,20 +21,22 @@ from ._compare import (
     ComparisonError,
     bits,
     copy_of,
+    first,
     look_at_forward,
     refuse_hooks,
     refuse_shared_memory,
     running_variance,
     some,
 )
-from ._export import Call, export, tensors_of
+from ._export import Call, tensors_of
+from ._export import export as _write
 from ._fit import FitResult
 from ._step import CompiledStep, TemporaryFolder
 from ._step import compile as _compile
 from .errors import InputError, InternalError, UnsupportedError, UsageError, Warning
 from .optim import Optimizer, Schedule
 
-__all__ = ["ComparisonError", "TorchStep", "compile_step", "partitioner"]
+__all__ = ["ComparisonError", "TorchStep", "compile_step", "export", "partitioner"]
 
 _functional = torch.nn.functional
 
@@ -73,7 +74,7 @@ def _loss_function(loss, flags):
         if name not in known or isinstance(value, str) != (make is str):
             return None
         settings[name] = make([float(v) for v in value] if make is torch.tensor else value)
-    return functools.partial(function, **settings)
+    return lambda outputs, targets: function(first(outputs), targets, **settings)
 
 
 class _WithLoss(torch.nn.Module):
@@ -88,7 +89,8 @@ class _WithLoss(torch.nn.Module):
         return self.loss(self.module(*arguments, **named), y)
 
 
-def _check_module(module):
+def check_module(module):
+    """Refuses what cannot be exported, or trained as it is."""
     if not isinstance(module, torch.nn.Module):
         raise UsageError(f"{type(module).__name__} is no torch.nn.Module")
     for name, value in tensors_of(module).items():
@@ -271,7 +273,7 @@ class TorchStep(CompiledStep):
         return self._module
 
 
-def _refuse_changes(names, check):
+def refuse_changes(names, check):
     """Says that forward changes tensors, which the step would leave as they are."""
     if not names:
         return
@@ -308,7 +310,18 @@ def _pattern(given, names):
                     [re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", name) for name in names])
 
 
-def _check_read(read, names, unread):
+def unread_names(given, names):
+    """The inputs that the user says nothing reads."""
+    unread = tuple(given.split(",") if isinstance(given, str) else given)
+    unread = tuple(name for name in unread if name)
+    unknown = [name for name in unread if name not in names]
+    if unknown:
+        raise UsageError(f"unused_inputs: no input is called {some(unknown)}, but "
+                         f"{', '.join(names)}")
+    return unread
+
+
+def check_read(read, names, unread):
     """An input that nothing reads is an error, unless the user says that he knows."""
     silent = [name for name in names if name not in read and name not in unread]
     if silent:
@@ -349,17 +362,12 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
 
     Raises UnsupportedError, with what to do, where the exporter fails.
     """
-    _check_module(module)
+    check_module(module)
     call = Call(module, example_inputs)
     if not call.tensors or not call.tensors[0].ndim:
         raise UsageError("example_inputs: the first input's first dimension is the batch")
     _warn_of_eval(module)
-    unread = tuple(unused_inputs.split(",") if isinstance(unused_inputs, str) else unused_inputs)
-    unread = tuple(name for name in unread if name)
-    unknown = [name for name in unread if name not in call.names]
-    if unknown:
-        raise UsageError(f"unused_inputs: no input is called {some(unknown)}, but "
-                         f"{', '.join(call.names)}")
+    unread = unread_names(unused_inputs, call.names)
     if callable(loss):
         if example_targets is None:
             raise UsageError("a loss function is exported with the module: give example_targets")
@@ -382,7 +390,7 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     parameters = {name for name, _ in whole.named_parameters(remove_duplicate=False)}
     trained = _trained(whole, flags)
     norms, changed = look_at_forward(whole, call)
-    _refuse_changes(changed, check)
+    refuse_changes(changed, check)
     if changed:  # which a warning has said
         flags = {"allow_inference_export": True, **flags}
     settings = dict(flags, loss=loss_name, optimizer=optimizer, schedule=schedule, budget=budget)
@@ -390,8 +398,8 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     folder = TemporaryFolder()
     path = os.path.join(folder.name, "model.onnx")
     # The exporter runs the module; buffers of a copy may move.
-    read = export(copy_of(whole), call.arguments(call.tensors), call.names, path, unread)
-    _check_read(read, call.names, unread)
+    read = _write(copy_of(whole), call.arguments(call.tensors), call.names, path, unread)
+    check_read(read, call.names, unread)
     frozen = sorted(parameters & read - trained)
     if frozen:
         settings["freeze"] = _pattern(flags.get("freeze"), frozen)
@@ -414,9 +422,12 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
         eager = copy_of(whole)
         for name, p in eager.named_parameters(remove_duplicate=False):
             p.requires_grad_(name in trained)
-        compare = Comparison(eager, attached, call, names, path, settings, norms)
+        compare = Comparison(eager, attached, call, names, path, settings, norms,
+                             lambda one, to: _write(one, call.arguments(call.tensors),
+                                                    call.names, to))
     step._bind(module, names, unread, norms, accumulate, compare, trained)
     return step
 
 
 from ._partitioner import partitioner  # noqa: E402 (as ckopt.torch.partitioner)
+from ._written import export  # noqa: E402 (as ckopt.torch.export)

@@ -5,6 +5,7 @@ import copy
 
 import numpy
 import pytest
+from conftest import run_driver
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
@@ -185,7 +186,7 @@ def test_dropout_is_off_in_the_comparison_only(monkeypatch):
     step = ckopt.torch.compile_step(module, batches[0][0], loss="cross_entropy",
                                     optimizer=ckopt.SGD(lr=0.0), **SETTINGS)
     # Another export need not be the function that trains.
-    monkeypatch.delattr("ckopt._compare.export")
+    monkeypatch.delattr("ckopt.torch._write")
     losses = [step(*batches[0]) for _ in range(3)]
     assert len(set(losses)) == 3
 
@@ -599,3 +600,144 @@ def test_budgets_are_of_the_step_alone():
     step = ckopt.torch.compile_step(module, batches[0][0], loss="cross_entropy",
                                     optimizer=ckopt.AdamW(lr=0.01), budget_ratio=0.95, **SETTINGS)
     assert numpy.isfinite(step(*batches[0]))
+
+
+# --- files that train -------------------------------------------------------------------------
+
+class Tagger(nn.Module):
+    """Integer inputs, a table with a padding row, an LSTM, outputs by name."""
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(9, 6, padding_idx=0)
+        self.rnn = nn.LSTM(6, 5, batch_first=True, bidirectional=True)
+        self.out = nn.Linear(10, 3)
+
+    def forward(self, ids, mask):
+        h, _ = self.rnn(self.table(ids))
+        return {"logits": self.out(h * mask[..., None]), "sums": h.sum((1, 2))}
+
+
+class Block(nn.Module):
+    """Tied weights, norms that start equal and read one value, a buffer, dropout, two losses."""
+    def __init__(self):
+        super().__init__()
+        self.table, self.place = nn.Embedding(9, 8), nn.Parameter(torch.randn(4, 8))
+        self.first, self.second = nn.LayerNorm(8), nn.LayerNorm(8)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.mlp, self.drop = nn.Linear(8, 8), nn.Dropout(0.2)
+        self.register_buffer("scale", torch.tensor(0.5))
+        self.head = nn.Linear(8, 9, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, ids):
+        x = self.table(ids) + self.place[None]
+        h = self.first(x)
+        x = x + self.attention(h, h, h, need_weights=False)[0] + self.drop(
+            self.mlp(self.second(x))) * self.scale
+        logits = self.head(x)
+        return logits, logits.logsumexp(-1).mean(), logits.argmax(-1)
+
+
+def test_exported_networks_train_as_pytorchs(tmp_path):
+    """A file with batch norm, dropout and frozen layers gives PyTorch's gradients without a flag."""
+    module, batches = network(dropout=0.3), data(1)
+    module[0].requires_grad_(False)
+    before = copy.deepcopy(module.state_dict())
+    path = str(tmp_path / "model.onnx")
+    ckopt.torch.export(module, (batches[0][0],), path)
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name]), f"{name} changed"
+    out, _ = run_driver("check", path)
+    assert "verdict: can be trained as the model that was exported" in out
+    assert "requires_grad" not in out
+    assert "dropout: none" not in out
+    assert "  frozen: 2 (" in out
+    step = ckopt.compile(path, loss="cross_entropy", optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+    assert set(step.inputs) == {"input", "y"}
+    step(*batches[0])
+    after = step.state_dict()
+    assert numpy.array_equal(after["0.weight"], before["0.weight"].numpy())
+    assert not numpy.array_equal(after["1.weight"], before["1.weight"].numpy())
+    assert not numpy.array_equal(after["1.running_mean"], before["1.running_mean"].numpy())
+    # What is trained keeps the note.
+    step.save(tmp_path / "trained.onnx")
+    assert "  frozen: 2 (" in run_driver("check", tmp_path / "trained.onnx")[0]
+    # A name in full is trained.
+    out, _ = run_driver("check", path, "--train=0.weight|.*")
+    assert "  frozen: 1 (" in out
+
+
+def test_outputs_and_inputs_have_names(tmp_path):
+    """Nested outputs, integer inputs and keywords, a batch without a size."""
+    onnx = pytest.importorskip("onnx")
+    path, ids = str(tmp_path / "tagger.onnx"), torch.randint(0, 9, (3, 4))
+    batch = torch.export.Dim("batch")
+    ckopt.torch.export(Tagger(), (ids,), path, kwargs={"mask": torch.rand(3, 4)},
+                       dynamic_shapes=({0: batch}, {0: batch}))
+    graph = onnx.load(path).graph
+    assert [one.name for one in graph.input] == ["ids", "mask"]
+    assert [one.name for one in graph.output] == ["logits", "sums"]
+    assert graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    names = {one.name for one in graph.initializer}
+    assert {name for name, _ in Tagger().named_parameters()} <= names
+
+
+def test_tied_weights_and_equal_norms_stay_apart(tmp_path):
+    """What default exports merge, a file that trains has."""
+    onnx = pytest.importorskip("onnx")
+    path, module = str(tmp_path / "block.onnx"), Block()
+    module.table.weight.requires_grad_(False)
+    ckopt.torch.export(module, torch.randint(0, 9, (3, 4)), path)
+    names = {one.name for one in onnx.load(path).graph.initializer}
+    assert {"first.weight", "second.weight", "place", "scale"} <= names
+    out, _ = run_driver("check", path)
+    assert "  frozen: 1 (" in out and "'head.weight'" in out
+
+
+def test_a_module_in_eval_is_written_as_it_trains(tmp_path):
+    """A warning says so; one part in eval() stays so."""
+    module, x = network(dropout=0.3), data(1)[0][0]
+    with pytest.warns(ckopt.Warning, match="module.train"):
+        ckopt.torch.export(module.eval(), x, tmp_path / "a.onnx", check=False)
+    assert not module.training
+    assert "evaluation" not in run_driver("check", tmp_path / "a.onnx")[0]
+    module.train()[1].eval()
+    ckopt.torch.export(module, x, tmp_path / "b.onnx", check=False)
+    step = ckopt.compile(str(tmp_path / "b.onnx"), loss="cross_entropy", **SETTINGS)
+    before = step.state_dict()
+    step(*data(1)[0])
+    if "1.running_mean" in before:
+        assert numpy.array_equal(step.state_dict()["1.running_mean"], before["1.running_mean"])
+
+
+def test_what_no_file_says_is_not_written(tmp_path):
+    """Nothing is written where the file would be another function."""
+    class Rounded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.round()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    class Second(nn.Module):
+        """The second of two outputs has a gradient that no file has."""
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 6)
+
+        def forward(self, x):
+            h = self.fc(x)
+            return h, Rounded.apply(h * 2)
+
+    path, x = tmp_path / "no.onnx", torch.randn(4, 6)
+    with pytest.raises(ckopt.torch.ComparisonError, match="Rounded"):
+        ckopt.torch.export(Second(), x, path)
+    with pytest.raises(ckopt.InputError, match="nothing would train"):
+        ckopt.torch.export(Second().requires_grad_(False), x, path)
+    with pytest.raises(ckopt.UnsupportedError, match="forward changes 'teacher.weight'"):
+        ckopt.torch.export(Averaging(), x, path)
+    assert not path.exists()
+    ckopt.torch.export(Second(), x, path, check=False)
+    assert path.exists()

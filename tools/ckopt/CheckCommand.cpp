@@ -15,6 +15,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Losses/Loss.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/NameList.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,7 +28,7 @@ namespace {
 /// Number, elements and bytes of a function's arguments of one role.
 struct RoleCount {
   int64_t count = 0, elements = 0, bytes = 0;
-  std::string names;
+  std::vector<std::string> names;
 };
 } // namespace
 
@@ -43,8 +44,7 @@ static llvm::MapVector<StringRef, RoleCount> countRoles(func::FuncOp forward) {
     ++entry.count;
     entry.elements += type.getNumElements();
     entry.bytes += getByteSize(type);
-    entry.names +=
-        (entry.names.empty() ? "'" : ", '") + name.getValue().str() + "'";
+    entry.names.push_back(name.getValue().str());
   }
   return roles;
 }
@@ -53,30 +53,27 @@ static std::string counted(int64_t count, StringRef noun) {
   return std::to_string(count) + " " + noun.str() + (count == 1 ? "" : "s");
 }
 
-static void printRoles(func::FuncOp forward, bool names,
+static void printRoles(func::FuncOp forward, size_t names,
                        llvm::raw_ostream &os) {
   for (const auto &[role, entry] : countRoles(forward)) {
     os << "  " << role << ": " << entry.count << " ("
        << counted(entry.elements, "element") << ", " << entry.bytes
        << " bytes)";
     if (names)
-      os << ": " << entry.names;
+      os << ": " << listNames(entry.names, names);
     os << "\n";
   }
 }
 
 /// Lists parameters that may be buffers, judging by their names and use.
-static void printUnclear(const Compilation &compilation,
+static void printUnclear(const Compilation &compilation, size_t names,
                          llvm::raw_ostream &os) {
   const auto &unclear = compilation.model().diagnosis.unclear;
   if (unclear.empty())
     return;
   os << "trained, if they are no buffers (this form of export does "
-        "not tell; --freeze=NAME): ";
-  llvm::interleaveComma(unclear, os, [&os](const std::string &name) {
-    os << "'" << name << "'";
-  });
-  os << "\n";
+        "not tell; --freeze=NAME): "
+     << listNames(unclear, names) << "\n";
 }
 
 static void printLoss(func::FuncOp forward, llvm::raw_ostream &os) {
@@ -123,7 +120,7 @@ void ckopt::printSummary(const Compilation &compilation,
     count += number;
   os << "export: " << compilation.model().diagnosis.form << "\n"
      << "arguments:\n";
-  printRoles(forward, /*names=*/false, os);
+  printRoles(forward, /*names=*/0, os);
   printLoss(forward, os);
   os << "operations: " << count << "\n";
   llvm::sort(ops, [](const auto &a, const auto &b) {
@@ -154,10 +151,8 @@ static llvm::Error importForCheck(std::unique_ptr<Compilation> &compilation,
 
 /// Says of what the notes in a file never speak.
 constexpr const char kNotCovered[] =
-    "not covered, since no file tells: requires_grad (--freeze), hooks on "
-    "gradients, backward() of one's own (found by nodes of its forward(), "
-    "where "
-    "the optimizer left one)";
+    "hooks on gradients, backward() of one's own (found by nodes of its "
+    "forward(), where the optimizer left one)";
 
 /// Prints the verdict if nothing speaks against training; else returns what
 /// does.
@@ -188,12 +183,14 @@ static llvm::Error verdict(const onnx_frontend::ExportDiagnosis &diagnosis,
   os << "verdict: can be trained as the model that was exported\n"
      << "compared: " << counted(int64_t(diagnosis.numCompared), "call")
      << " that the exporter noted, with what the nodes do\n"
+     << "not covered, since no file tells: "
+     << (diagnosis.notesFrozen ? "" : "requires_grad (--freeze), ")
      << kNotCovered << "\n";
   if (!diagnosis.removed.empty())
     os << "not covered: calls that the exporter's optimizer removed or merged ("
        << llvm::join(diagnosis.removed, ", ")
-       << "); export with optimize=False where one is of a "
-          "torch.autograd.Function\n";
+       << "); where one is of a torch.autograd.Function: "
+       << onnx_frontend::kExportLine << "\n";
   for (const std::string &name : diagnosis.partial)
     os << "'" << name
        << "' is trained in part: the file holds the entries that the model "
@@ -227,10 +224,15 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
       os << "batch: symbolic (--batch=N); 2 for this check\n";
     printLoss(forward, os);
     os << "arguments:\n";
-    printRoles(forward, /*names=*/true, os);
-    for (const auto &[name, reason] : compilation->model().diagnosis.constants)
+    size_t names = compilation->options().import.namesInRemarks;
+    printRoles(forward, names, os);
+    llvm::ArrayRef constants(compilation->model().diagnosis.constants);
+    for (const auto &[name, reason] : constants.take_front(names))
       os << "not trained: '" << name << "': " << reason.inShell() << "\n";
-    printUnclear(*compilation, os);
+    if (constants.size() > names)
+      os << "not trained: " << constants.size() - names
+         << " more (--verbose)\n";
+    printUnclear(*compilation, names, os);
     for (const MessageText &note : compilation->model().notes)
       os << "note: " << note.inShell() << "\n";
   }

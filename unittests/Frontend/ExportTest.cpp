@@ -111,7 +111,7 @@ TEST(Export, WrongWeights) {
 // new values, needs no mending, and gives the same results.
 TEST(Export, FoldedParametersGoBackApart) {
   for (const char *name : {"tied", "gru", "norms", "cell", "encoder", "token",
-                           "widened", "parallel", "states", "lookup", "tables"})
+                           "states", "lookup", "tables"})
     for (const char *form : {"default", "script"}) {
       std::string original =
           dataFile(std::string("from_torch/") + name + "/" + form + ".onnx");

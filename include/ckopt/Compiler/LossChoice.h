@@ -30,8 +30,6 @@ checkLossSettings(const StepOptions &step,
 llvm::Error settleLoss(Compilation &compilation, const DataOptions &data);
 /// Returns how the losses of the planned step read samples from `data`.
 StepData describeData(const Compilation &compilation, DataOptions from);
-/// Lists names: "'a', 'b' and 7 more".
-std::string listNames(llvm::ArrayRef<std::string> names);
 
 } // namespace ckopt
 

@@ -357,6 +357,16 @@ llvm::Error ModelImporter::fixShapes(ArrayRef<const ValueInfo *> data) {
   return llvm::Error::success();
 }
 
+/// Returns whether --train names the weight in full, not by a pattern that
+/// happens to match: "logit_scale|.*".
+static bool isNamed(StringRef regex, StringRef name) {
+  SmallVector<StringRef> alternatives;
+  regex.split(alternatives, '|');
+  return llvm::any_of(alternatives, [&](StringRef alternative) {
+    return alternative == name || alternative == llvm::Regex::escape(name);
+  });
+}
+
 llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
   std::vector<WeightSource> sources;
   for (const Tensor &tensor : model.graph.initializers)
@@ -393,7 +403,9 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
   }
   llvm::Regex freeze("^(" + freezeText + ")$"), train("^(" + trainText + ")$");
   auto isFrozen = [&](llvm::StringRef name) {
-    return (!freezeText.empty() && freeze.match(name)) ||
+    return (analysis.frozen && analysis.frozen->contains(name) &&
+            !isNamed(trainText, name)) ||
+           (!freezeText.empty() && freeze.match(name)) ||
            (!trainText.empty() && !train.match(name));
   };
   plan.weights = findWeightRoles(model.graph, sources, isFrozen);
@@ -404,16 +416,6 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
   settleNumbers();
   applyAnalysis(isFrozen);
   return llvm::Error::success();
-}
-
-/// Returns whether --train names the weight in full, not by a pattern that
-/// happens to match: "logit_scale|.*".
-static bool isNamed(StringRef regex, StringRef name) {
-  SmallVector<StringRef> alternatives;
-  regex.split(alternatives, '|');
-  return llvm::any_of(alternatives, [&](StringRef alternative) {
-    return alternative == name || alternative == llvm::Regex::escape(name);
-  });
 }
 
 /// A number without dimensions, or what an op must know, is a constant in files
@@ -520,26 +522,30 @@ void ModelImporter::addRemarks(ImportedModel &result) const {
                       dtypeName(input.dtype) + " " + shapeString(input.shape) +
                       (isBatched ? "" : ", the same for every batch"));
   }
-  llvm::MapVector<StringRef, std::pair<int64_t, std::string>> byRole;
+  llvm::MapVector<StringRef, std::vector<std::string>> byRole;
   for (StringRef role : {"parameter", "frozen", "state"})
     byRole[role];
   for (const std::string &name : plan.weightOrder) {
     const WeightRole &role = plan.weights.find(name)->second;
-    auto &[count, names] =
-        byRole[role.role.empty() ? StringRef("constant") : role.role];
-    ++count;
-    names += (names.empty() ? "'" : ", '") + name + "'";
+    byRole[role.role.empty() ? StringRef("constant") : role.role].push_back(
+        name);
   }
-  for (auto &[role, entry] : byRole)
-    if (entry.first)
-      remarks.push_back(role.str() + " (" + std::to_string(entry.first) +
-                        "): " + entry.second);
+  for (auto &[role, names] : byRole)
+    if (!names.empty())
+      remarks.push_back(role.str() + " (" + std::to_string(names.size()) +
+                        "): " + listNames(names, options.namesInRemarks));
   for (const std::string &note : diagnosis.notes)
     remarks.push_back("export: " + note);
   MessageText untrained;
-  for (const auto &[name, reason] : diagnosis.constants)
+  ArrayRef constants(diagnosis.constants);
+  for (const auto &[name, reason] :
+       constants.take_front(options.namesInRemarks))
     untrained +=
         (untrained.empty() ? "'" : ", '") + name + "' (" + reason + ")";
+  if (constants.size() > options.namesInRemarks)
+    untrained += " and " +
+                 std::to_string(constants.size() - options.namesInRemarks) +
+                 " more";
   if (!untrained.empty())
     remarks.push_back("not trained: " + untrained);
   if (!diagnosis.hasDropout)
@@ -579,6 +585,7 @@ static ExportDiagnosis diagnosisOf(const ExportAnalysis &analysis) {
   diagnosis.notes = analysis.notes;
   diagnosis.unclear = analysis.unclear;
   diagnosis.hasDropout = analysis.hasDropout;
+  diagnosis.notesFrozen = analysis.frozen.has_value();
   return diagnosis;
 }
 
@@ -608,15 +615,10 @@ std::string onnx_frontend::describeLost(const ExportDiagnosis &diagnosis,
             "): the exporter has no form for what its notes say of these" +
             differing)
         .str();
-  bool script = StringRef(diagnosis.form).contains("TorchScript");
   return ("'" + path + "' was exported for inference (" + diagnosis.form +
           "): what is lost cannot be trained as in the model" +
           listed("lost", diagnosis.lost) + differing +
-          "\n  export again, after model.train(): torch.onnx.export(model, "
-          "args, 'model.onnx', " +
-          (script ? "dynamo=False, training=torch.onnx.TrainingMode.TRAINING, "
-                    "do_constant_folding=False)"
-                  : "dynamo=True, optimize=False)"))
+          "\n  export again: " + kExportLine)
       .str();
 }
 

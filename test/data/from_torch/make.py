@@ -150,7 +150,7 @@ class Calls(nn.Module):
 
 
 class Widened(nn.Module):
-    """Vectors that are stored with dimensions of size 1 around them, a repeated token."""
+    """Vectors with dimensions of size 1 around them; of b, only the source tells which: lost."""
     def __init__(self):
         super().__init__()
         self.a, self.b, self.c = (nn.Parameter(torch.randn(3)) for _ in range(3))
@@ -259,7 +259,7 @@ class PlainNorm(nn.Module):
 
 
 class Parallel(nn.Module):
-    """Norms of one value that start equal, as in GPT-NeoX; a norm that is called twice."""
+    """Norms of one value that start equal, as in GPT-NeoX: lost; a norm that is called twice."""
     def __init__(self):
         super().__init__()
         self.layers = nn.ModuleList()
@@ -311,7 +311,7 @@ class Turns(nn.Module):
 
 
 class Again(nn.Module):
-    """A norm that is called three times on one value, beside one that starts equal."""
+    """A norm that is called three times on one value, beside one that starts equal: lost."""
     def __init__(self):
         super().__init__()
         self.first, self.second = nn.LayerNorm(6), nn.LayerNorm(6)
@@ -539,6 +539,26 @@ class Late(nn.Module):
         return rounded(h)
 
 
+class Made(nn.Module):
+    """Views of what arithmetic made of a parameter, and of uniform numbers: lost."""
+    def __init__(self):
+        super().__init__()
+        self.w, self.scale = nn.Parameter(torch.randn(4, 6)), nn.Parameter(torch.randn(1, 4))
+        self.token = nn.Parameter(torch.ones(1, 1))
+    def forward(self, x):
+        return (x @ (self.w * 2).t() * self.scale.exp().expand(2, 4)).sin() + self.token.expand(2, 4)
+
+
+class Views(nn.Module):
+    """Equal parameters, of which two calls read a view: one call, and which it read is lost."""
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (nn.Parameter(torch.full((1, 6), 0.5)) for _ in range(2))
+    def forward(self, x):
+        x = (x * self.a.expand(2, 6)).sin() + (x * self.b.expand(2, 6)).cos()
+        return x * self.a + x.exp() * self.b
+
+
 class Sliced(nn.Module):
     """The rows of a parameter that the model reads."""
     def __init__(self):
@@ -556,6 +576,8 @@ MODELS = {
     "probabilities": (Probabilities, lambda: torch.randn(3, 6)),
     "unknown": (Unknown, lambda: torch.randn(2, 6)),
     "late": (Late, lambda: torch.randn(4, 6)),
+    "made": (Made, lambda: torch.randn(2, 6)),
+    "views": (Views, lambda: torch.randn(2, 6)),
     "sliced": (Sliced, lambda: torch.randn(2, 6)),
     "twice": (Twice, lambda: torch.randn(2, 2, 4, 4)),
     "norms_eval": (NormsEval, lambda: torch.randn(4, 6)),
@@ -635,8 +657,8 @@ def make(name):
         torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
                           output_names=["out"], external_data=False, verbose=False)
         return
-    if name == "sliced":
-        return shorten_traces("sliced/default.onnx")
+    if name in ("made", "sliced", "views"):
+        return shorten_traces(f"{name}/default.onnx")
     if name in ("transposed", "normalized", "stacked", "turns", "again", "scaled", "first_turn"):
         return
     if name == "twice":  # in training form, as it was traced

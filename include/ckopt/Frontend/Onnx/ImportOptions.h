@@ -7,6 +7,7 @@
 #define CKOPT_FRONTEND_ONNX_IMPORTOPTIONS_H
 
 #include "ckopt/Support/HostTensor.h"
+#include "ckopt/Support/NameList.h"
 
 #include <cstdint>
 #include <map>
@@ -63,6 +64,8 @@ struct ImportOptions {
   /// node keeps the file's mode.
   bool trainMode = true;
   bool f64 = false; ///< every float32 becomes float64
+  /// How many names each remark lists.
+  size_t namesInRemarks = kNamesInRemarks;
 };
 
 } // namespace ckopt::onnx_frontend

@@ -54,6 +54,8 @@ struct ExportDiagnosis {
   /// tell.
   std::vector<std::string> unclear;
   bool hasDropout = false;
+  /// Set if the file says which parameters the model does not train.
+  bool notesFrozen = false;
 
   /// Returns whether the file is known to differ from the model.
   bool isAnother() const { return !lost.empty() || !differing.empty(); }
@@ -90,8 +92,10 @@ llvm::Expected<ImportedModel> importModel(llvm::StringRef path,
 
 /// Diagnoses the model in the file, without importing it.
 llvm::Expected<ExportDiagnosis> diagnoseExport(llvm::StringRef path);
-/// Returns the losses and differences as one message, with the Python lines
-/// that export a complete model.
+/// The line of Python that exports a complete model.
+constexpr const char kExportLine[] =
+    "ckopt.torch.export(module, args, \"model.onnx\")";
+/// Returns what is lost or differs as one message, with that line.
 std::string describeLost(const ExportDiagnosis &diagnosis,
                          llvm::StringRef path);
 

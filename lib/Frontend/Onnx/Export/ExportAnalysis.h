@@ -9,6 +9,7 @@
 #include "Reader/GraphEdits.h"
 #include "ckopt/Base/MessageText.h"
 #include "llvm/ADT/StringSet.h"
+#include <optional>
 #include <set>
 
 namespace ckopt::onnx_frontend {
@@ -18,6 +19,9 @@ struct ExportAnalysis {
   std::string form;
   /// Set if the file lists the parameters that the model had.
   bool isSigned = false;
+  /// Parameters that the file notes as not trained, if it notes any or none
+  /// (ckopt.torch.export does).
+  std::optional<llvm::StringSet<>> frozen;
   /// Edits that turn the file into the model that was exported.
   GraphEdits edits;
   /// After the edits: initializers that are parameters whatever their shape and
@@ -49,10 +53,8 @@ struct ExportAnalysis {
 };
 
 /// Compares a graph with the exporter's metadata in it. The graph must be as
-/// the file has it. Calls that the exporter merged are split in the graph at
-/// once; all other edits are left to applyEdits(), since they refer to nodes of
-/// that graph by number.
-ExportAnalysis analyzeExport(Model &model);
+/// the file has it, since edits refer to its nodes by number.
+ExportAnalysis analyzeExport(const Model &model);
 
 /// Compares the calls that the exporter notes with what the nodes do.
 void compareCalls(const Graph &graph, ExportAnalysis &result);

@@ -9,8 +9,8 @@
 // argument whose value the file cannot have makes it another function; a call
 // or an argument without a line in the table is named as not compared, never
 // taken for right. Derivatives are those of the operations in the file: a
-// torch.autograd.Function, which has its own, is told by its frames in the
-// trace of the call. O(nodes + bytes of notes).
+// torch.autograd.Function, which has its own, is told by the number of frames
+// of forward() in the trace of the call. O(nodes + bytes of notes).
 //
 //===----------------------------------------------------------------------===//
 #include "CallTable.h"
@@ -57,7 +57,7 @@ private:
   /// update: the weight by the result.
   llvm::StringMap<StringRef> copies;
   llvm::MapVector<StringRef, Nodes> unknown; ///< by target
-  std::set<std::string> functions;           ///< lines that call them
+  std::set<std::string> functions;           ///< places that call them
 };
 } // namespace
 
@@ -281,34 +281,28 @@ static bool definesModules(StringRef frame) {
          frame.contains("transformers/activations.py");
 }
 
-/// In the trace of a call, each module's forward() is a frame. One more, which
-/// no line calls by its name, is that of a torch.autograd.Function, whoever
-/// calls its apply(): that frame the exporter leaves out.
+/// Returns "m.py:3" for 'File "/dir/m.py", line 3, in forward'.
+static std::string placeOf(StringRef frame) {
+  StringRef file = frame.split('"').second.split('"').first;
+  StringRef line = frame.split(", line ").second.split(',').first;
+  return (file.substr(file.rfind('/') + 1) + ":" + line).str();
+}
+
+/// In the trace of a call, each module's forward() is a frame. One more is that
+/// of a torch.autograd.Function, whoever calls its apply(): that frame the
+/// exporter leaves out.
 void CallComparer::findFunctions(ArrayRef<const Node *> nodes) {
   const Node &node = *nodes.front();
-  if (node.inRegion || node.scopes.empty())
-    return;
-  size_t forwards = 0;
-  bool isLoose = false;
-  std::string last, caller;
-  StringRef rest = node.sourceTrace;
-  while (!rest.empty()) {
-    StringRef line;
-    std::tie(line, rest) = rest.split('\n');
-    if (!line.ltrim().starts_with("File \"")) {
-      caller = line.trim().str();
-      continue;
+  size_t forwards = 0, last = 0;
+  for (auto [i, frame] : llvm::enumerate(node.frames))
+    if (StringRef(frame).ends_with(", in forward")) {
+      ++forwards;
+      last = i;
     }
-    bool isForward = line.rtrim().ends_with(", in forward");
-    if (!isForward || StringRef(caller).contains(".forward("))
-      continue;
-    ++forwards;
-    isLoose = definesModules(line); // of the innermost
-    if (!StringRef(last).contains(".apply("))
-      last = caller;
-  }
-  if (forwards > node.scopes.size() + isLoose)
-    functions.insert(last);
+  if (node.inRegion || node.scopes.empty() || forwards < 2)
+    return;
+  if (forwards > node.scopes.size() + definesModules(node.frames[last]))
+    functions.insert(placeOf(node.frames[last - 1]));
 }
 
 /// Norms that evaluate where nothing trains are those of a model in evaluation
@@ -375,12 +369,12 @@ void CallComparer::run() {
         std::to_string(nodes.size()) +
         (nodes.size() == 1 ? " node" : " nodes") +
         "), a call that ckopt has not compared with its form in ONNX");
-  for (const std::string &line : functions)
+  for (const std::string &place : functions)
     result.uncompared.push_back(
-        "'" + line +
-        "': a torch.autograd.Function (a forward() of no module); its "
-        "backward() is not in the file: gradients are those of the operations "
-        "in its forward()");
+        "'" + place +
+        "' calls a forward() of no module: if it is that of a "
+        "torch.autograd.Function, its backward() is not in the file, and "
+        "gradients are those of the operations in its forward()");
   if (unnoted)
     result.uncompared.push_back(std::to_string(unnoted) +
                                 " nodes without a note of their call");

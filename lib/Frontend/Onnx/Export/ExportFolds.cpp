@@ -13,7 +13,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
-#include "PythonSource.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -23,8 +22,7 @@ using llvm::ArrayRef;
 using llvm::StringRef;
 using llvm::Twine;
 
-/// Returns whether the call makes its values from shapes and numbers alone.
-static bool isCreation(StringRef op) {
+bool onnx_frontend::isCreation(StringRef op) {
   return llvm::StringSwitch<bool>(op)
       .Cases({"zeros", "ones", "full", "arange", "eye", "linspace", "empty",
               "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros",
@@ -163,51 +161,6 @@ void ExportMatcher::explainConstants() {
   }
 }
 
-/// A parameter may be read directly in one place and be folded in another: then
-/// a line of Python names it more often than the calls of that line read it.
-void ExportMatcher::explainInPart() {
-  for (FoldedValue *value : unexplained()) {
-    const Node &node = graph.nodes[value->uses.front().node];
-    for (const Entry &entry : signature.entries) {
-      StringRef path = entry.target, scope = scopeOf(node);
-      if (!entry.isParameter ||
-          (!scope.empty() &&
-           !(path.consume_front(scope) && path.consume_front("."))))
-        continue;
-      auto named =
-          llvm::count_if(mentionsOf(node.sourceLine, path), [](StringRef rest) {
-            return !rest.starts_with(".dtype") &&
-                   !rest.starts_with(".device") &&
-                   !rest.starts_with(".shape") && !rest.starts_with(".size(");
-          });
-      if (!named)
-        continue;
-      ptrdiff_t read = 0;
-      for (const auto &[name, nodes] : groups) {
-        const Node &other = graph.nodes[nodes.front()];
-        if (other.sourceLine == node.sourceLine &&
-            scopeOf(other) == scopeOf(node))
-          read += llvm::count(calls[nodes.front()].args, entry.placeholder);
-      }
-      for (const auto &[name, other] : folded) {
-        const Node &reader = graph.nodes[other.uses.front().node];
-        read += other.target == entry.target &&
-                reader.sourceLine == node.sourceLine;
-      }
-      if (named <= read ||
-          (!recovered.isBound(entry.target) && !settled.contains(entry.target)))
-        continue;
-      value->explained = true;
-      if (lostInPart.insert(entry.target).second)
-        lose(entry, "in " + node.describe() + " it is folded into '" +
-                        value->name + "'");
-    }
-    for (OperandUse use : value->uses)
-      if (value->explained)
-        trained.insert(recovered.nameOf(use));
-  }
-}
-
 /// With a scale of 1, "x * scale" is removed, and the readers of the product
 /// read x.
 void ExportMatcher::explainVanished() {
@@ -240,12 +193,17 @@ void ExportMatcher::explainVanished() {
 
 void ExportMatcher::reportFolded() {
   explainVanished();
-  std::vector<const Entry *> left = unmentioned();
+  bool isAnyLeft = !unmentioned().empty();
   std::string suspects;
   for (FoldedValue *value : unexplained()) {
     StringRef op = splitFxName(value->name).first;
+    const std::string &held = recovered.nameOf(value->uses.front());
     const Node &node = graph.nodes[value->uses.front().node];
-    bool suspect = needsWeight(op) || !left.empty();
+    bool isLost = loseSources(*value);
+    // Nodes of no call are other tools', which note nothing.
+    bool isNoted = foldedFrom(graph, held).has_value() ||
+                   calls[value->uses.front().node].name.empty();
+    bool suspect = needsWeight(op) || isAnyLeft || isLost || !isNoted;
     for (OperandUse use : value->uses) {
       if (!suspect)
         noteConstant(use, "computed when exporting ('" + value->name +
@@ -253,16 +211,15 @@ void ExportMatcher::reportFolded() {
       else
         trained.insert(recovered.nameOf(use));
     }
-    if (needsWeight(op))
-      result.lost.push_back("'" + value->name +
-                            "': computed from parameters when exporting, in " +
-                            (scopeOf(node).empty()
-                                 ? std::string("the model")
-                                 : "'" + scopeOf(node).str() + "'") +
-                            ", for " + node.describe());
+    if (!isLost && (needsWeight(op) || !isNoted))
+      result.lost.push_back(
+          "'" + value->name + "': computed when exporting" +
+          (isNoted ? ", from parameters" : "; the file does not note of what") +
+          ", for " + node.describe());
     if (suspect)
       suspects += (suspects.empty() ? "'" : ", '") + value->name + "'";
   }
+  std::vector<const Entry *> left = unmentioned();
   std::string unused;
   for (const Entry *entry : left) {
     if (!suspects.empty())
@@ -283,14 +240,32 @@ void ExportMatcher::reportFolded() {
     result.notes.push_back("the model does not read " + unused);
 }
 
-/// Returns the names that a constant was folded from, directly or not, which
-/// the optimizer records as a list between quotes.
-std::optional<StringRef> ExportMatcher::foldedFrom(StringRef name) const {
-  auto source = graph.metadata.find(
-      ("pkg.onnxscript.optimizer.folded_from " + name).str());
-  if (source == graph.metadata.end())
-    return std::nullopt;
-  return StringRef(source->second);
+/// Reports the parameters that the note on a constant names.
+bool ExportMatcher::loseSources(const FoldedValue &value) {
+  OperandUse use = value.uses.front();
+  bool any = false;
+  for (StringRef name : foldedNames(recovered.nameOf(use))) {
+    const Entry *entry = signature.target(name);
+    if (!entry || !entry->isParameter)
+      continue;
+    any = true;
+    if (lostInPart.insert(entry->target).second)
+      lose(*entry, "in " + graph.nodes[use.node].describe() +
+                       " it is folded into '" + value.name + "'");
+  }
+  return any;
+}
+
+/// Returns the names in the note one by one; none if there is no note.
+std::vector<StringRef> ExportMatcher::foldedNames(StringRef constant) const {
+  std::vector<StringRef> names;
+  StringRef rest = foldedFrom(graph, constant).value_or("").split('\'').second;
+  while (!rest.empty()) {
+    auto [name, after] = rest.split('\'');
+    names.push_back(name);
+    rest = after.split('\'').second;
+  }
+  return names;
 }
 
 /// Collects constants that were folded from no parameter, and the values that
@@ -299,16 +274,14 @@ void ExportMatcher::findConstantValues() {
   for (const Tensor &tensor : graph.initializers) {
     if (!isFromNoParameter(tensor.name))
       continue;
-    llvm::SmallVector<StringRef> names;
-    foldedFrom(tensor.name)->split(names, '\'');
-    for (StringRef name : names)
+    for (StringRef name : foldedNames(tensor.name))
       constant.insert(name);
   }
 }
 
 /// Returns whether the constant was folded, and from no parameter.
 bool ExportMatcher::isFromNoParameter(StringRef name) const {
-  std::optional<StringRef> noted = foldedFrom(name);
+  std::optional<StringRef> noted = foldedFrom(graph, name);
   return noted && llvm::none_of(signature.entries, [&](const Entry &entry) {
            return entry.isParameter &&
                   noted->contains(("'" + entry.target + "'"));
@@ -319,8 +292,9 @@ bool ExportMatcher::isFromNoParameter(StringRef name) const {
 const TorchSignature::Entry *ExportMatcher::soleSource(StringRef name) const {
   const Entry *sole = nullptr;
   for (const Entry &entry : signature.entries)
-    if (entry.isParameter &&
-        foldedFrom(name).value_or("").contains("'" + entry.target + "'")) {
+    if (entry.isParameter && foldedFrom(graph, name)
+                                 .value_or("")
+                                 .contains("'" + entry.target + "'")) {
       if (sole)
         return nullptr;
       sole = &entry;
@@ -331,7 +305,7 @@ const TorchSignature::Entry *ExportMatcher::soleSource(StringRef name) const {
 /// Reports a constant in the graph that was folded from a trained parameter,
 /// since it would keep its old value.
 void ExportMatcher::reportHidden(StringRef name) {
-  std::optional<StringRef> source = foldedFrom(name);
+  std::optional<StringRef> source = foldedFrom(graph, name);
   auto reason = reasons.find(name);
   bool harmless = reason != reasons.end() &&
                   (StringRef(reason->second).starts_with("made by") ||

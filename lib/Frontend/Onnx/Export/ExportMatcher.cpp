@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include <limits>
 
 using namespace ckopt;
@@ -92,11 +93,11 @@ static std::optional<Place> placeOf(const FxCall &call, const Node &node,
   return std::nullopt;
 }
 
-ExportMatcher::ExportMatcher(const Model &model, const SplitCalls &split,
+ExportMatcher::ExportMatcher(const Model &model, const MergedValues &values,
                              ExportAnalysis &result)
     : graph(model.graph), result(result), signature(readSignature(model.graph)),
-      recovered(model), merged(split.suspects) {
-  for (const std::string &value : split.gone)
+      recovered(model), merged(values.suspects) {
+  for (const std::string &value : values.gone)
     produced.insert(value);
   calls.reserve(graph.nodes.size());
   for (const ValueInfo &input : graph.inputs)
@@ -221,11 +222,23 @@ bool ExportMatcher::bindIndexed(OperandUse use, const FxCall &call) {
   return true;
 }
 
+/// Returns whether the call reads a constant that is gone, in place of which it
+/// may read this one, which is equal.
+bool ExportMatcher::standsForAnother(StringRef name, const FxCall &call) const {
+  return !call.guessed && !llvm::is_contained(call.args, name) &&
+         llvm::any_of(call.args, [&](StringRef argument) {
+           return !signature.placeholder(argument) &&
+                  !produced.contains(argument) &&
+                  !constant.contains(argument) &&
+                  !recovered.initializer(argument);
+         });
+}
+
 void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
                                  size_t groupSize) {
   const Node &node = graph.nodes[use.node];
   const std::string &name = recovered.nameOf(use);
-  if (isFromNoParameter(name))
+  if (isFromNoParameter(name) && !standsForAnother(name, call))
     return noteConstant(use, "computed from buffers and numbers alone");
   if (bindIndexed(use, call))
     return;
@@ -388,17 +401,14 @@ void ExportMatcher::run() {
   finishStops();
   findTied();
   explainConstants();
-  explainBySource();
-  explainLookups();
-  explainLast();
+  explainByNotes();
   explainBiasOnly();
   explainTiedViews();
-  explainInPart();
   reportFolded();
   finish();
 }
 
-ExportAnalysis onnx_frontend::analyzeExport(Model &model) {
+ExportAnalysis onnx_frontend::analyzeExport(const Model &model) {
   ExportAnalysis result;
   for (const Node &node : model.graph.nodes)
     result.hasDropout |=
@@ -406,21 +416,19 @@ ExportAnalysis onnx_frontend::analyzeExport(Model &model) {
         llvm::any_of(node.classes, [](StringRef name) { // as random numbers
           return name.starts_with("torch.nn.modules.dropout.");
         });
+  if (auto noted = model.graph.metadata.find("ckopt.frozen");
+      noted != model.graph.metadata.end()) {
+    result.frozen.emplace();
+    for (StringRef name : llvm::split(noted->second, '\n'))
+      result.frozen->insert(name);
+  }
   compareCalls(model.graph, result);
   if (readSignature(model.graph).entries.empty())
     analyzeUnsigned(model, result);
   else {
-    SplitCalls split = splitMergedCalls(model.graph);
-    if (!split.copies.empty())
-      result.notes.push_back(
-          "calls of equal weights were merged when exporting: "
-          "each is made again (" +
-          std::to_string(split.copies.size()) +
-          (split.copies.size() == 1 ? " node)" : " nodes)"));
-    llvm::append_range(result.lost, split.lost);
-    ExportMatcher(model, split, result).run();
-    result.edits.copies = std::move(split.copies);
-    result.edits.copyReads = std::move(split.reads);
+    MergedValues merged = MergedCalls(model.graph).find();
+    llvm::append_range(result.lost, merged.lost);
+    ExportMatcher(model, merged, result).run();
   }
   return result;
 }

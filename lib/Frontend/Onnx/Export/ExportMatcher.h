@@ -31,14 +31,25 @@ llvm::StringRef scopeOf(const Node &node);
 /// Returns whether all elements are the same number.
 bool isUniform(const HostTensor &value);
 
+/// Returns whether the call makes its values from shapes and numbers alone.
+bool isCreation(llvm::StringRef op);
+
 class ExportMatcher {
 public:
-  ExportMatcher(const Model &model, const SplitCalls &split,
+  ExportMatcher(const Model &model, const MergedValues &merged,
                 ExportAnalysis &result);
   void run();
 
 private:
   using Entry = TorchSignature::Entry;
+
+  /// What the optimizer notes of a constant: the parameter that it was made of,
+  /// and the kinds of calls that did.
+  struct View {
+    const Entry *source = nullptr;
+    llvm::StringSet<> calls;
+    int64_t numTurns = 0, numAdded = 0; ///< transpositions; dimensions added
+  };
 
   // In ExportMatcher.cpp: match the operands of nodes with their call.
   void noteFoldedNorm(llvm::ArrayRef<size_t> nodes, const FxCall &call);
@@ -76,27 +87,24 @@ private:
   void explainVanished();
   void findTied();
   void explainConstants();
-  void explainBySource();
-  void explainLookups();
-  const Entry *findTable(const FoldedValue &value,
-                         llvm::ArrayRef<FoldedValue *> lookups);
+  void explainByNotes();
   bool hasZeroState() const;
   bool readsWeightOf(llvm::StringRef scope, int64_t outputs);
-  void explainLast();
-  void explainInPart();
   void explainTiedViews();
   void explainBiasOnly();
-  std::optional<llvm::StringRef> foldedFrom(llvm::StringRef name) const;
+  std::vector<llvm::StringRef> foldedNames(llvm::StringRef constant) const;
   void findConstantValues();
   bool isFromNoParameter(llvm::StringRef name) const;
-  std::string viewOf(const FoldedValue &value) const;
+  bool standsForAnother(llvm::StringRef name, const FxCall &call) const;
+  /// Returns nothing if there is no note, or it names other calls than views.
+  std::optional<View> viewOf(const FoldedValue &value) const;
   const Entry *soleSource(llvm::StringRef name) const;
   void reportHidden(llvm::StringRef name);
   void reportFolded();
+  bool loseSources(const FoldedValue &value);
   std::vector<const Entry *> unmentioned() const;
   std::vector<FoldedValue *> unexplained();
-  bool bindFolded(FoldedValue &folded, const Entry &entry,
-                  llvm::StringRef source);
+  bool bindFolded(FoldedValue &folded, const View &view);
   void lose(const Entry &entry, const llvm::Twine &how);
   void finish();
 

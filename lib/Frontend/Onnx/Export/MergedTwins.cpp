@@ -7,40 +7,24 @@
 // of these is read somewhere else too, no parameter is missing that would tell
 // whether the call read the same one or one of the others:
 // `sin(x * g[i]) + cos(x * g[j])` with all g equal.
-// Method: a call that a line of Python writes down again (`attn(ln(x), ln(x),
-// ln(x))`) read the same parameter: the line names its module once for each
-// call that stands and each that is gone, no module of an equal parameter, and
-// no element of a list. Calls further up must have been merged before: where
-// the program's numbers have no place for one more of their kind, none was.
+// Method: every merge of such calls is lost. Calls further up must have been
+// merged before: where the program's numbers have no place for one more of
+// their kind, none was.
 // Guarantee: a merge is taken for harmless only where the file shows that.
 // O(merged calls * (nodes + parameters)).
 //
 //===----------------------------------------------------------------------===//
 #include "MergedCalls.h"
-#include "Reader/TorchMetadata.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
-using llvm::SmallVector;
 using llvm::StringRef;
-using Entry = TorchSignature::Entry;
-
-/// The frames that a node was called in, innermost last: where and what.
-std::vector<MergedCalls::Line> MergedCalls::linesOf(const Node &node) const {
-  std::vector<Line> result;
-  SmallVector<StringRef> frames;
-  StringRef(node.sourceTrace).split(frames, '\n');
-  for (size_t i = 0; i + 1 < frames.size(); ++i)
-    if (frames[i].trim().starts_with("File "))
-      result.push_back({frames[i].trim(), frames[i + 1].trim()});
-  return result;
-}
 
 /// The parameters of other modules, or of the same list, that the file holds
 /// in one initializer with a parameter of the call.
-std::vector<const Entry *> MergedCalls::twinsOf(const FxCall &call) const {
+std::vector<const TorchSignature::Entry *>
+MergedCalls::twinsOf(const FxCall &call) const {
   llvm::StringSet<> read;
   std::vector<const Entry *> own = signature.parametersOf(call), result;
   if (own.empty())
@@ -103,70 +87,29 @@ bool MergedCalls::mayBeGone(StringRef kind, size_t reader) const {
   return last < reader;
 }
 
-/// The name that Python has for the module of a parameter, or for the
-/// parameter; "" for elements of lists, which share one.
-static StringRef identifierOf(const Entry &entry) {
-  StringRef module = moduleOf(entry.target);
-  StringRef name = module.empty() ? leafOf(entry.target) : leafOf(module);
-  return llvm::all_of(name, llvm::isDigit) ? StringRef() : name;
-}
-
-/// The calls in the file that read `entry` and were made on `line`.
-size_t MergedCalls::callsOnLine(const Line &line, const Entry &entry) const {
-  llvm::StringSet<> found;
-  for (auto [node, call] : llvm::zip(graph.nodes, calls))
-    if (llvm::is_contained(call.args, entry.placeholder) &&
-        llvm::is_contained(linesOf(node), line))
-      found.insert(call.name);
-  return found.size();
-}
-
-/// Whether a line of a reader writes the call of `own` down once more.
-bool MergedCalls::isSameModule(llvm::ArrayRef<Read> reads, const Entry &own,
-                               llvm::ArrayRef<const Entry *> twins) {
-  StringRef name = identifierOf(own);
-  if (name.empty())
-    return false;
-  for (const Line &line : linesOf(graph.nodes[reads[0].node])) {
-    std::vector<StringRef> mentions = mentionsOf(line.second, name);
-    bool isElement = llvm::any_of(
-        mentions, [](StringRef after) { return after.starts_with("["); });
-    bool namesTwin = llvm::any_of(twins, [&](const Entry *twin) {
-      StringRef other = identifierOf(*twin);
-      return other != name && !other.empty() &&
-             hasIdentifier(line.second, other);
-    });
-    if (isElement || namesTwin)
-      return false;
-    size_t &gone = repeated[{line, &own}];
-    if (mentions.size() > gone + callsOnLine(line, own)) {
-      ++gone;
-      return true;
-    }
+std::string MergedCalls::sharedTwins(size_t node, size_t reader) const {
+  std::vector<size_t> nodes = behind(node, reader);
+  // Equal parameters, or the same one: the operands are the same.
+  if (!signature.parametersOf(calls[node]).empty())
+    nodes = {node};
+  for (size_t each : nodes) {
+    const FxCall &call = calls[each];
+    if (std::vector<const Entry *> twins = twinsOf(call); !twins.empty())
+      return "'" + twins[0]->target + "' in place of '" +
+             signature.parametersOf(call)[0]->target +
+             "', which starts with the same numbers";
   }
-  return false;
+  return "";
 }
 
-std::string MergedCalls::sharedTwins(llvm::ArrayRef<Read> reads, size_t node) {
-  constexpr size_t most = 64;
-  SmallVector<size_t> work{node};
-  for (size_t i = 0; i < work.size() && work.size() < most; ++i) {
-    const FxCall &call = calls[work[i]];
-    std::vector<const Entry *> twins;
-    if (i == 0 || mayBeGone(splitFxName(call.name).first, reads[0].node))
-      twins = twinsOf(call);
-    std::vector<const Entry *> parameters = signature.parametersOf(call);
-    const Entry *own = parameters.empty() ? nullptr : parameters.front();
-    if (!twins.empty() && !isSameModule(reads, *own, twins))
-      return "merged when exporting with an equal call of '" + call.op +
-             "'; it may have read '" + twins[0]->target + "' in place of '" +
-             own->target + "', which starts with the same numbers";
-    if (own && i == 0)
-      break; // equal parameters, or the same one: the operands are the same
-    for (const std::string &input : graph.nodes[work[i]].inputs)
-      if (auto made = producer.find(input);
-          made != producer.end() && !llvm::is_contained(work, made->second))
-        work.push_back(made->second);
-  }
+std::string MergedCalls::foldedTwins(size_t node, size_t reader) const {
+  for (size_t each : behind(node, reader))
+    for (const std::string &input : graph.nodes[each].inputs)
+      for (const Entry &entry : signature.entries)
+        if (entry.isParameter && foldedFrom(graph, input)
+                                     .value_or("")
+                                     .contains("'" + entry.target + "'"))
+          return "a constant of the same numbers as '" + input +
+                 "', which was made of '" + entry.target + "'";
   return "";
 }

@@ -290,8 +290,7 @@ bool RecoveredParameters::hasNewFirst(const HostTensor &value) {
 
 /// Returns the dimensions along which a parameter was expanded, where its
 /// slices are equal. If all numbers are equal, every dimension looks expanded:
-/// then it is the dimension that the caller knows, or else the first one, which
-/// is the batch.
+/// then it is the dimension that the caller knows, or else it is unclear.
 static std::vector<size_t> expandedDims(const HostTensor &held,
                                         std::optional<size_t> known) {
   std::vector<size_t> dims;
@@ -305,9 +304,8 @@ static std::vector<size_t> expandedDims(const HostTensor &held,
       varying += held.dim(int64_t(i)) > 1;
   if (varying || dims.size() < 2)
     return dims;
-  size_t only = known.value_or(0);
-  return only < size_t(held.rank()) && held.dim(int64_t(only)) > 1
-             ? std::vector<size_t>{only}
+  return known && *known < size_t(held.rank()) && held.dim(int64_t(*known)) > 1
+             ? std::vector<size_t>{*known}
              : std::vector<size_t>();
 }
 

@@ -47,9 +47,9 @@ public:
 
   /// Records that the operand holds parameter `target` in `form`. `dim` is the
   /// dimension that a reshaped parameter lacks (none: it is a vector), or the
-  /// dimension of size 1 that was expanded (none: the values tell). Returns
-  /// false, without a change, if the operand's value cannot have this form, or
-  /// differs from the known value of the parameter.
+  /// dimension of size 1 that was expanded (none: the values have to tell).
+  /// Returns false, without a change, if the operand's value cannot have this
+  /// form, or differs from the known value of the parameter.
   bool bind(OperandUse use, llvm::StringRef target, Form form,
             std::optional<size_t> dim = std::nullopt);
   /// Returns whether only the first dimension can be one that was added with

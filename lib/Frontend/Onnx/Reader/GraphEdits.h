@@ -14,24 +14,13 @@
 
 namespace ckopt::onnx_frontend {
 
-/// A copy of a node, placed after the node whose first result is `original`.
-struct NodeCopy {
-  std::string original;
-  Node node;
-};
-
 struct GraphEdits {
-  /// Copies come first: later edits number the nodes of the graph that has
-  /// them.
-  std::vector<NodeCopy> copies;
   /// Lets operand `operand` of node `node` (by its number in the graph) read
   /// `to`; it may be one past the node's last operand.
   struct Rewire {
     size_t node, operand;
     std::string to;
   };
-  /// Rewired readers of copies; analyzeExport() has applied these in memory.
-  std::vector<Rewire> copyReads;
   std::vector<Tensor> added;     ///< initializers
   std::set<std::string> removed; ///< initializers without readers
   std::vector<Node> nodes;       ///< new nodes, before all others
@@ -42,8 +31,8 @@ struct GraphEdits {
   std::vector<std::pair<size_t, size_t>> stopped;
 
   bool empty() const {
-    return copies.empty() && added.empty() && removed.empty() &&
-           nodes.empty() && rewired.empty() && dropped.empty();
+    return added.empty() && removed.empty() && nodes.empty() &&
+           rewired.empty() && dropped.empty();
   }
 };
 

@@ -7,6 +7,7 @@
 #include "Subgraphs.h"
 #include "ckopt/Base/PrintableText.h"
 #include "ckopt/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <new>
 
@@ -176,6 +177,16 @@ static std::vector<std::string> readPythonList(llvm::StringRef text) {
   return items;
 }
 
+/// Returns the lines of a traceback that name a place, without the lines of
+/// Python between them.
+static std::vector<std::string> readFrames(llvm::StringRef text) {
+  std::vector<std::string> frames;
+  for (llvm::StringRef line : llvm::split(text, '\n'))
+    if (line = line.trim(); line.starts_with("File \""))
+      frames.push_back(printable(line.str()));
+  return frames;
+}
+
 /// Calls `take(key, value)` for each entry of `metadata_props`.
 template <typename Proto, typename Take>
 static void forEachMetadata(const Proto &from, int fieldNumber, Take take) {
@@ -191,26 +202,24 @@ static void readMetadata(const onnx::NodeProto &from, Node &node) {
   forEachUnknown(from, overloadField, [&](const std::string &text) {
     node.overload = printable(text);
   });
-  forEachMetadata(
-      from, metadataField,
-      [&](const std::string &key, const std::string &value) {
-        // Names in these values get into messages, which have lines.
-        if (key == "pkg.torch.onnx.name_scopes")
-          node.scopes = readPythonList(printable(value));
-        else if (key == "pkg.torch.onnx.class_hierarchy")
-          node.classes = readPythonList(printable(value));
-        else if (key == "pkg.torch.onnx.fx_node")
-          node.fxNode = printable(value);
-        else if (key == "pkg.onnxscript.rewriter.rule_name")
-          node.rewriteRule = printable(value);
-        else if (key == "pkg.torch.onnx.stack_trace") {
-          node.sourceTrace = value;
-          node.sourceLine =
-              llvm::StringRef(value).rtrim().rsplit('\n').second.trim().str();
-          node.inRegion = llvm::StringRef(value).ltrim().starts_with(
-              "File \"<eval_with_key>");
-        }
-      });
+  forEachMetadata(from, metadataField,
+                  [&](const std::string &key, const std::string &value) {
+                    // Names in these values get into messages, which have
+                    // lines.
+                    if (key == "pkg.torch.onnx.name_scopes")
+                      node.scopes = readPythonList(printable(value));
+                    else if (key == "pkg.torch.onnx.class_hierarchy")
+                      node.classes = readPythonList(printable(value));
+                    else if (key == "pkg.torch.onnx.fx_node")
+                      node.fxNode = printable(value);
+                    else if (key == "pkg.onnxscript.rewriter.rule_name")
+                      node.rewriteRule = printable(value);
+                    else if (key == "pkg.torch.onnx.stack_trace")
+                      node.frames = readFrames(value);
+                  });
+  node.inRegion =
+      !node.frames.empty() &&
+      llvm::StringRef(node.frames[0]).starts_with("File \"<eval_with_key>");
   // The last pair is the call of the exported program, not a module.
   if (node.scopes.size() != node.classes.size() || node.scopes.empty()) {
     node.scopes.clear();

@@ -64,13 +64,12 @@ struct Node {
   /// Modules that hold the node, outermost first, as PyTorch's exporter names
   /// them ("net.h.0"), and their classes ("package.GPT2Block"); may be empty.
   std::vector<std::string> scopes, classes;
-  /// The call of PyTorch's exported program that the node belongs to, the
-  /// rewrite rule that made the node, and the line of Python behind the call;
-  /// empty if the file does not tell.
-  std::string fxNode, rewriteRule, sourceLine;
-  /// The lines of Python of all callers, with file names; empty if the file
-  /// does not tell.
-  std::string sourceTrace;
+  /// The call of PyTorch's exported program that the node belongs to, and the
+  /// rewrite rule that made the node; empty if the file does not tell.
+  std::string fxNode, rewriteRule;
+  /// Where the call was made, outermost caller first: 'File "m.py", line 3, in
+  /// forward'; empty if the file does not tell.
+  std::vector<std::string> frames;
   /// Name and target of that call ("linear_1", "aten.linear.default"), which
   /// are in the file even if the call itself is not.
   std::string fxName, fxTarget;

@@ -257,34 +257,19 @@ bool onnx_frontend::isViewCall(StringRef op) {
       .Default(false);
 }
 
+std::optional<StringRef> onnx_frontend::foldedFrom(const Graph &graph,
+                                                   StringRef constant) {
+  auto note = graph.metadata.find(
+      ("pkg.onnxscript.optimizer.folded_from " + constant).str());
+  if (note == graph.metadata.end())
+    return std::nullopt;
+  return StringRef(note->second);
+}
+
 StringRef onnx_frontend::moduleOf(StringRef target) {
   return target.contains('.') ? target.rsplit('.').first : StringRef();
 }
 
 StringRef onnx_frontend::leafOf(StringRef target) {
   return target.contains('.') ? target.rsplit('.').second : target;
-}
-
-std::vector<StringRef> onnx_frontend::mentionsOf(StringRef line,
-                                                 StringRef leaf) {
-  std::vector<StringRef> found;
-  std::string key = ("." + leaf).str();
-  for (size_t at = line.find(key); at != StringRef::npos;
-       at = line.find(key, at + 1)) {
-    StringRef rest = line.substr(at + key.size());
-    if (rest.empty() || !isNamePart(rest.front()))
-      found.push_back(rest);
-  }
-  return found;
-}
-
-bool onnx_frontend::hasIdentifier(StringRef line, StringRef name) {
-  for (size_t at = line.find(name); at != StringRef::npos && !name.empty();
-       at = line.find(name, at + 1)) {
-    StringRef rest = line.substr(at + name.size());
-    if ((at == 0 || !isNamePart(line[at - 1])) &&
-        (rest.empty() || !isNamePart(rest.front())))
-      return true;
-  }
-  return false;
 }

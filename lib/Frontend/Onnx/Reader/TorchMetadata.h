@@ -74,15 +74,14 @@ std::pair<llvm::StringRef, unsigned> splitFxName(llvm::StringRef name);
 llvm::StringRef moduleOf(llvm::StringRef target);
 llvm::StringRef leafOf(llvm::StringRef target);
 
+/// Returns the names that a constant was folded from, directly or not, which
+/// the optimizer notes as a list between quotes.
+std::optional<llvm::StringRef> foldedFrom(const Graph &graph,
+                                          llvm::StringRef constant);
+
 /// Returns whether the result of such a call only holds elements of its
 /// operand.
 bool isViewCall(llvm::StringRef op);
-
-/// Returns the text after each whole name `.leaf` in `line`.
-std::vector<llvm::StringRef> mentionsOf(llvm::StringRef line,
-                                        llvm::StringRef leaf);
-/// Returns whether `line` holds `name` as a whole identifier.
-bool hasIdentifier(llvm::StringRef line, llvm::StringRef name);
 
 } // namespace ckopt::onnx_frontend
 

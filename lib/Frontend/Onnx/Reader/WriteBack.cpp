@@ -31,9 +31,8 @@ WriteBack::WriteBack(llvm::StringRef path, const GraphEdits &given,
     const Node &node = graph.nodes[number];
     nodes[number] = {node.outputs[0], node.op, node.describe()};
   };
-  for (const auto &list : {edits.copyReads, edits.rewired})
-    for (const GraphEdits::Rewire &rewire : list)
-      know(rewire.node);
+  for (const GraphEdits::Rewire &rewire : edits.rewired)
+    know(rewire.node);
   for (size_t number : edits.dropped)
     know(number);
   llvm::sys::fs::file_status status;
@@ -70,37 +69,7 @@ static void writeAttribute(const NodeAttribute &from, onnx::NodeProto &to) {
     attribute.add_ints(value);
 }
 
-/// Inserts copies of nodes after the originals.
-static void writeCopies(llvm::ArrayRef<NodeCopy> copies,
-                        onnx::GraphProto &graph) {
-  if (copies.empty())
-    return;
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
-  for (onnx::NodeProto &node : *graph.mutable_node()) {
-    std::string name = node.output_size() ? node.output(0) : "";
-    nodes.Add()->Swap(&node);
-    int original = nodes.size() - 1;
-    for (const NodeCopy &copy : copies) {
-      if (copy.original != name)
-        continue;
-      // The copy has no metadata, which describe the original's call.
-      onnx::NodeProto made;
-      made.set_name(copy.node.name);
-      made.set_op_type(nodes[original].op_type());
-      made.set_domain(nodes[original].domain());
-      *made.mutable_attribute() = nodes[original].attribute();
-      for (const std::string &input : copy.node.inputs)
-        made.add_input(input);
-      for (const std::string &output : copy.node.outputs)
-        made.add_output(output);
-      *nodes.Add() = std::move(made);
-    }
-  }
-  graph.mutable_node()->Swap(&nodes);
-}
-
 llvm::Error WriteBack::apply(onnx::GraphProto &graph) const {
-  writeCopies(edits.copies, graph);
   llvm::StringMap<int> numbers;
   for (int i = 0; i < graph.node_size(); ++i)
     if (graph.node(i).output_size())
@@ -108,10 +77,7 @@ llvm::Error WriteBack::apply(onnx::GraphProto &graph) const {
   std::set<int> dropped;
   for (size_t node : edits.dropped)
     dropped.insert(numbers.lookup(nodes.at(node).result));
-  // First, because other edits may refer to these.
-  auto rewired = edits.copyReads;
-  llvm::append_range(rewired, edits.rewired);
-  for (const auto &[node, operand, to] : rewired) {
+  for (const auto &[node, operand, to] : edits.rewired) {
     auto found = numbers.find(nodes.at(node).result);
     onnx::NodeProto *target =
         found == numbers.end() ? nullptr : graph.mutable_node(found->second);
