@@ -285,6 +285,7 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
         raise _refusal(error) from error
     finally:
         logger.setLevel(level)
+    assert program is not None
     graph = program.model.graph
     for one in [i for i in graph.inputs if i.name in unread and not i.uses()]:
         graph.inputs.remove(one)
@@ -306,7 +307,7 @@ def without_dropouts(path: str, quiet: str) -> str | None:
                    node.op_type in ("Dropout", "Bernoulli", "Multinomial")
                    for node in model.graph.all_nodes())
 
-    model = onnx_ir.load(path)
+    model: Any = onnx_ir.load(path)
     if not is_random():
         return path
     for node in list(model.graph.all_nodes()):

@@ -196,7 +196,7 @@ def _check_file(module, call, path, read, write, outputs, names, norms):
 
     _add_sum(path, copied, weights)
     eager = copy_of(module)
-    settings: dict[str, Any] = {
+    settings = {
         "loss": f"output:{_LOSS}",
         "shape": [f"{name}={'x'.join(map(str, one.shape))}"
                   for name, one in zip(call.names, call.tensors) if one.ndim and name in read]}
