@@ -16,8 +16,8 @@ import re
 import sys
 
 
-# install.package, and python.tests, which runs the notebooks.
-RUNNERS = ["test/install/Check.cmake", "python/tests/test_package.py"]
+# install.package, python.tests, which runs the notebooks, and tests of their own.
+RUNNERS = ["test/install/Check.cmake", "python/tests/test_package.py", "test/CMakeLists.txt"]
 
 
 def not_run(root):
