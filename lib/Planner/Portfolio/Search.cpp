@@ -360,9 +360,9 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
 }
 
 /// Returns the least part of its cost by which a plan must be cheaper so that
-/// packing it pays.
+/// packing it pays. All of a small graph's search takes no time.
 double Search::worth(const Options &options) const {
-  return isLimited(options) || isQuick(options.effort)
+  return isLimited(options) || isQuick(options.effort) || small()
              ? 0
              : tuning.worthGap / options.effort;
 }
