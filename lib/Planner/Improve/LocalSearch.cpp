@@ -264,7 +264,8 @@ void LocalSearch::run() {
   runStage(looks, tuning.quickTime);
   much = amount(tuning.hotterUnits * double(context.deadline.spent() - before) /
                 double(int64_t(looks.size()) * moves));
-  hot = much.hotChains > 0 && (thorough() || (hot && lastWon));
+  bool cheap = problem.numNodes <= tuning.hotAnywayNodes && !finished();
+  hot = much.hotChains > 0 && (thorough() || (hot && (lastWon || cheap)));
   if (!hot && finishedInOrder())
     return; // The chain that looked for another order found none.
   const std::vector<NodeId> quick = best.steps;

@@ -47,6 +47,9 @@ struct LocalTuning {
   // -- Effort, where no limit is set. The effort that makes all of the moves
   // above: networks gain less than 0.1 % beyond an eighth of them.
   double fullEffort = 8;
+  /// Up to so many nodes hot chains take less than a second, so they run even
+  /// if a short one did not win.
+  int32_t hotAnywayNodes = 100;
   /// The moves of the last stage at effort 1, as a part of all of them.
   double lastEffort = 0.25;
   /// It is repeated while it gains this part of what is left to gain, so many
