@@ -34,8 +34,10 @@ public:
   }
 
 private:
-  Term sum();
-  Term product();
+  /// Operands with operators of one precedence between them, from the left.
+  Term chain(StringRef operators, Term (Parser::*operand)());
+  Term sum() { return chain("+-", &Parser::product); }
+  Term product() { return chain("*/", &Parser::factor); }
   Term factor();
   Term call(StringRef name);
   Term dimension(bool several);
@@ -211,27 +213,14 @@ Term Parser::factor() {
   return result;
 }
 
-Term Parser::product() {
-  Term result = factor();
+Term Parser::chain(StringRef operators, Term (Parser::*operand)()) {
+  Term result = (this->*operand)();
   while (true) {
-    if (accept('*'))
-      result = combine(std::move(result), factor(), '*');
-    else if (accept('/'))
-      result = combine(std::move(result), factor(), '/');
-    else
+    const char *found =
+        llvm::find_if(operators, [&](char c) { return accept(c); });
+    if (found == operators.end())
       return result;
-  }
-}
-
-Term Parser::sum() {
-  Term result = product();
-  while (true) {
-    if (accept('+'))
-      result = combine(std::move(result), product(), '+');
-    else if (accept('-'))
-      result = combine(std::move(result), product(), '-');
-    else
-      return result;
+    result = combine(std::move(result), (this->*operand)(), *found);
   }
 }
 

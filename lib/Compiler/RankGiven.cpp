@@ -12,12 +12,13 @@
 #include "ckopt/Compiler/Together.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
+#include "ckopt/Support/Real.h"
 #include "ckopt/Target/Cpu/Emit.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ScopedPrinter.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
-#include <charconv>
 #include <map>
 
 using namespace ckopt;
@@ -39,25 +40,34 @@ static bool isOwnAffair(llvm::StringRef flag, bool sharded) {
 }
 
 /// Returns the flag as it was written, or what else there is to say.
-static MessageText written(const GivenFlags &flags, const std::string &name,
+static MessageText written(const StringMetadata &flags, const std::string &name,
                            const std::string &who) {
   auto found = flags.find(name);
   if (found == flags.end())
     return who + " has no " + Setting::ofFlag(name);
-  return who + " has" + found->second;
+  return who + " has" + MessageText::unpack(found->second);
 }
 
-static constexpr char kNameEnd = '\0', kTextEnd = '\1';
-
-static GivenFlags parseFlags(llvm::StringRef text) {
-  GivenFlags flags;
-  while (!text.empty()) {
-    auto [name, rest] = text.split(kNameEnd);
-    auto [value, next] = rest.split(kTextEnd);
-    flags[name.str()] = MessageText::unpack(value);
-    text = next;
+llvm::Expected<std::vector<StringMetadata>>
+ckopt::gatherNamed(const Ranks &ranks, const StringMetadata &own) {
+  constexpr char kNameEnd = '\0', kTextEnd = '\1';
+  std::string text;
+  for (const auto &[name, value] : own)
+    text += name + kNameEnd + value + kTextEnd;
+  auto texts = ranks.gatherTexts(text);
+  if (!texts)
+    return texts.takeError();
+  std::vector<StringMetadata> all;
+  for (llvm::StringRef rest : *texts) {
+    StringMetadata &given = all.emplace_back();
+    while (!rest.empty()) {
+      auto [name, behind] = rest.split(kNameEnd);
+      auto [value, next] = behind.split(kTextEnd);
+      given[name.str()] = value.str();
+      rest = next;
+    }
   }
-  return flags;
+  return all;
 }
 
 /// Writes a number in one way: the shortest that reads as the same.
@@ -67,9 +77,7 @@ static std::string comparableNumber(llvm::StringRef text) {
       text.find_first_not_of("0123456789") == llvm::StringRef::npos;
   if (isInteger || !flag::parseReal(text, value))
     return text.str();
-  char shortest[32];
-  auto end = std::to_chars(shortest, std::end(shortest), value).ptr;
-  return std::string(shortest, end);
+  return llvm::to_string(Real(value));
 }
 
 std::string ckopt::comparableText(llvm::StringRef value) {
@@ -88,18 +96,17 @@ std::string ckopt::comparableText(llvm::StringRef value) {
 }
 
 static llvm::Error agreeOnFlags(const CompileOptions &options) {
-  std::string text;
+  StringMetadata own;
   for (const auto &[name, value] : options.flags)
     if (!isOwnAffair(name, options.step.shards > 1))
-      text += name + kNameEnd + value.pack() + kTextEnd;
-  auto texts = options.ranks.gatherTexts(text);
-  if (!texts)
-    return texts.takeError();
-  GivenFlags first = parseFlags(texts->front());
-  for (size_t rank = 1; rank < texts->size(); ++rank) {
-    if ((*texts)[rank] == texts->front())
-      continue;
-    GivenFlags other = parseFlags((*texts)[rank]), all = first;
+      own[name] = value.pack();
+  auto given = gatherNamed(options.ranks, own);
+  if (!given)
+    return given.takeError();
+  const StringMetadata &first = given->front();
+  for (size_t rank = 1; rank < given->size(); ++rank) {
+    const StringMetadata &other = (*given)[rank];
+    StringMetadata all = first;
     all.insert(other.begin(), other.end());
     for (const auto &[name, value] : all) {
       auto one = first.find(name), two = other.find(name);

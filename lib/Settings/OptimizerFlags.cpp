@@ -14,13 +14,6 @@ using namespace ckopt;
 using namespace ckopt::takers;
 using llvm::StringRef;
 
-/// Turns "weight_decay" into --weight-decay.
-static std::string flagName(StringRef parameter) {
-  std::string name = parameter.str();
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
 static StringRef meaning(StringRef parameter) {
   return llvm::StringSwitch<StringRef>(parameter)
       .Case("momentum", "momentum")
@@ -77,7 +70,7 @@ void DriverFlags::addOptimizerFlags() {
         return llvm::Error::success();
       });
   for (const std::string &parameter : allHyperParameters()) {
-    std::string name = flagName(parameter);
+    std::string name = flagOf(parameter);
     bool share = parameter == "beta1" || parameter == "beta2";
     auto store = [&opt, parameter, name, share](StringRef text) -> llvm::Error {
       double value = 1; // a switch
@@ -259,20 +252,19 @@ llvm::Error DriverFlags::settleOptimizer() {
                           " has no updates that " + Setting::ofFlag(flag) +
                           " could be about");
     if (!opt.values.empty() || !groups.empty() || opt.ema > 0)
-      return usageError(Setting("optimizer", "none") + " has no updates that " +
-                        (groups.empty() && opt.values.empty() ? Setting("ema")
-                         : groups.empty() ? Setting::ofFlag(flagName(
-                                                opt.values.begin()->first))
-                                          : Setting("group")) +
-                        " could be about");
+      return usageError(
+          Setting("optimizer", "none") + " has no updates that " +
+          (groups.empty() && opt.values.empty() ? Setting("ema")
+           : groups.empty() ? Setting::ofFlag(flagOf(opt.values.begin()->first))
+                            : Setting("group")) +
+          " could be about");
     return llvm::Error::success();
   }
   const OptimizerKind &kind = *findOptimizer(opt.kind);
   for (const auto &entry : opt.values)
     if (!kind.find(entry.first))
-      return usageError(Setting::ofFlag(flagName(entry.first)) +
-                        " is not for " + kind.name + ", which has " +
-                        kind.parameterNames());
+      return usageError(Setting::ofFlag(flagOf(entry.first)) + " is not for " +
+                        kind.name + ", which has " + kind.parameterNames());
   if (hyperValue(kind, opt.values, "nesterov") != 0 &&
       (hyperValue(kind, opt.values, "momentum") <= 0 ||
        hyperValue(kind, opt.values, "dampening") != 0))

@@ -113,6 +113,12 @@ std::string OptimizerKind::parameterNames() const {
   return text;
 }
 
+std::string flagOf(StringRef parameter) {
+  std::string name = parameter.str();
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
 std::vector<std::string> allHyperParameters() {
   std::vector<std::string> names;
   for (const OptimizerKind &kind : optimizerKinds())

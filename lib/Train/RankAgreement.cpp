@@ -101,31 +101,16 @@ static StringMetadata loopOptions(const Compilation &compilation,
 
 /// Ranks whose options differ are told which.
 static llvm::Error compareLoops(const Ranks &ranks, const StringMetadata &own) {
-  std::string text;
-  for (const auto &[key, value] : own)
-    text += key + '\0' + value + '\1';
-  auto texts = ranks.gatherTexts(text);
-  if (!texts)
-    return texts.takeError();
-  auto parse = [](llvm::StringRef text) {
-    StringMetadata options;
-    while (!text.empty()) {
-      auto [option, rest] = text.split('\1');
-      auto [key, value] = option.split('\0');
-      options[key.str()] = value.str();
-      text = rest;
-    }
-    return options;
-  };
-  for (size_t rank = 1; rank < texts->size(); ++rank)
-    if ((*texts)[rank] != texts->front()) {
-      OptionDifference option =
-          compareOptions(parse(texts->front()), parse((*texts)[rank])).front();
+  auto all = gatherNamed(ranks, own);
+  if (!all)
+    return all.takeError();
+  for (size_t rank = 1; rank < all->size(); ++rank)
+    for (const OptionDifference &option :
+         compareOptions(all->front(), (*all)[rank]))
       return rankError("rank " + std::to_string(rank) +
                        " differs from rank 0 in its options: " + option.name +
                        " is " + option.is + ", of rank 0 " + option.was +
                        "; all ranks take the same settings");
-    }
   return llvm::Error::success();
 }
 

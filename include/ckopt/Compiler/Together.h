@@ -18,6 +18,10 @@ namespace ckopt {
 /// restricts code to the processors of all ranks.
 llvm::Error agreeOnGiven(CompileOptions &options);
 
+/// Returns the named texts that each rank has, by rank.
+llvm::Expected<std::vector<StringMetadata>>
+gatherNamed(const Ranks &ranks, const StringMetadata &own);
+
 /// Compares imported models and their weights before they are planned together;
 /// an error on all ranks if one has failed before (`own`).
 llvm::Error agreeOnModel(const Compilation &compilation, llvm::Error own);

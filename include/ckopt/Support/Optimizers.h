@@ -48,6 +48,8 @@ const OptimizerKind *findOptimizer(llvm::StringRef name);
 std::string optimizerNames();
 /// Names of all hyperparameters of all optimizers, once each.
 std::vector<std::string> allHyperParameters();
+/// Turns "weight_decay" into the flag's name, "weight-decay".
+std::string flagOf(llvm::StringRef parameter);
 /// Tells whether a hyperparameter is a switch.
 bool isSwitch(llvm::StringRef hyperParameter);
 

@@ -11,10 +11,11 @@
 #include "CheckpointParts.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
+#include "ckopt/Support/Optimizers.h"
+#include "ckopt/Support/Real.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/ScopedPrinter.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <charconv>
 
 using namespace llvm;
 
@@ -181,6 +182,7 @@ static MessageText optionName(StringRef key) {
       {"cpu", "the processor and the level of optimization"},
       {"data", "the data"},
       {"steps-before", "the number of updates outside of its epochs"},
+      {"stop-asked", "whether a signal stops the run"},
       {"lr-file", "the sum of the file of " + Setting("lr-schedule")}};
   if (auto found = others.find(key); found != others.end())
     return found->second;
@@ -197,9 +199,7 @@ static std::string optionValue(StringRef text) {
   text = text.rtrim();
   if (!text.contains('.') || !flag::parseReal(text, value))
     return inQuotes(text);
-  char shortest[32];
-  auto end = std::to_chars(shortest, std::end(shortest), value).ptr;
-  return inQuotes(std::string(shortest, end));
+  return inQuotes(llvm::to_string(Real(value)));
 }
 
 std::vector<OptionDifference> compareOptions(const StringMetadata &saved,
