@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 from scikit_build_core import build as core
 from scikit_build_core.build import (build_sdist, get_requires_for_build_editable,
@@ -50,8 +51,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Builds the wheel; its name."""
     with tempfile.TemporaryDirectory() as work:
         name = core.build_wheel(work, config_settings, metadata_directory)
-        folder = _unpack(os.path.join(work, name), work)
-        if os.path.exists(os.path.join(folder, "ckopt", SHARED)):
+        with zipfile.ZipFile(os.path.join(work, name)) as wheel:
+            whole = f"ckopt/{SHARED}" in wheel.namelist()
+        if whole: # and for any Linux; one on a build tree stays as CMake made it
             name = _complete(work, name, _has(config_settings, "CKOPT_STABLE_HEADERS"))
         shutil.copy(os.path.join(work, name), wheel_directory)
         return name
