@@ -76,7 +76,7 @@ void DriverFlags::addBudgetFlags() {
               return budget.takeError();
             o.budgets.push_back(*budget);
           } else {
-            auto budget = parseMemoryBudget(part);
+            auto budget = parseMemoryBudget(part, Setting("budgets"));
             if (!budget)
               return budget.takeError();
             o.budgets.push_back(*budget);

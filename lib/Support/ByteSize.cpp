@@ -94,7 +94,8 @@ Expected<int64_t> parseByteSize(StringRef text) {
   return int64_t(bytes);
 }
 
-Expected<MemoryBudget> parseMemoryBudget(StringRef text) {
+Expected<MemoryBudget> parseMemoryBudget(StringRef text,
+                                         const MessageText &flag) {
   MemoryBudget budget;
   if (text.trim() == "min") {
     budget.kind = MemoryBudget::Kind::Minimum;
@@ -103,12 +104,11 @@ Expected<MemoryBudget> parseMemoryBudget(StringRef text) {
   if (StringRef share = text.trim();
       share.consume_back_insensitive("x") &&
       share.find_first_not_of("0123456789.") == StringRef::npos)
-    return parseBudgetRatio(share, MemoryBudget::Kind::Ratio,
-                            Setting("memory-budget"));
+    return parseBudgetRatio(share, MemoryBudget::Kind::Ratio, flag);
   Expected<int64_t> bytes = parseByteSize(text);
   if (!bytes) {
     ErrorText why = takeErrorText(bytes.takeError());
-    return makeError(why.code, Setting("memory-budget") + ": " + why.message +
+    return makeError(why.code, flag + ": " + why.message +
                                    ", '0.6x' for a share of the peak without "
                                    "recomputation, or 'min' for the smallest "
                                    "possible");

@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 #include <cmath>
 
@@ -38,6 +39,10 @@ llvm::Error ckopt::checkRunFiles(const TrainOptions &options) {
       refuse(flag, *path,
              "replaces its file again and again, and this is a pipe or a "
              "device; give the name of a file");
+  if (llvm::sys::path::extension(options.checkpoint) == ".onnx")
+    refuse(Setting("checkpoint"), options.checkpoint,
+           "holds optimizer state, too, which a model has no place for; give a "
+           "name that ends in .safetensors");
   // A pipe without a name (/dev/stdout) has somebody at its other end.
   llvm::SmallString<128> real;
   if (!options.log.empty() && !fs::status(options.log, status) &&

@@ -467,6 +467,21 @@ def test_frozen_weights_are_frozen_under_all_names(by):
     follow(module, step, [masked()] * 3)
 
 
+def test_frozen_norms_are_put_into_eval():
+    """The module would go on moving statistics that the step keeps."""
+    module = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 3))
+    flags = dict(freeze="0.*|1.*", freeze_norms=True, loss="cross_entropy",
+                 optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+    x, y = torch.randn(8, 6), torch.randint(3, (8,))
+    with pytest.raises(ckopt.UsageError, match=r"freeze_norms: .*'1' .*eval\(\)"):
+        ckopt.torch.compile_step(module, x, **flags)
+    module[1].running_mean.fill_(0.5)
+    module[1].eval()
+    step = ckopt.torch.compile_step(module, x, **flags)
+    step(x, y)
+    assert step.sync()[1].running_mean.tolist() == [0.5] * 6
+
+
 @pytest.mark.parametrize("which", ["trained", "frozen", "buffer", "plain"])
 def test_views_of_trained_memory_are_refused(which):
     """An update of one moves the other in PyTorch, and not in a file."""

@@ -133,7 +133,7 @@ TEST(Dataset, LabelsOutOfRange) {
   TensorMap map = tiny();
   map.find("labels")->setDouble(2, -1);
   expectContains(errorOf(map), "array 'labels': sample 2 has the label -1");
-  expectContains(errorOf(map), "use an ignore index");
+  expectContains(errorOf(map), "losses with an ignore index");
   std::vector<FieldSpec> specs = tinySpecs();
   specs[1].limits.all.hasIgnored = true;
   specs[1].limits.all.ignored = -1;

@@ -43,8 +43,11 @@ struct MemoryBudget {
 /// TB, KiB, MiB, GiB, TiB in any case.
 llvm::Expected<int64_t> parseByteSize(llvm::StringRef text);
 
-/// Parses the value of --memory-budget: a byte size, a ratio "0.6x", or "min".
-llvm::Expected<MemoryBudget> parseMemoryBudget(llvm::StringRef text);
+/// Parses the value of --memory-budget: a byte size, a ratio "0.6x", or "min";
+/// `flag` is named in errors.
+llvm::Expected<MemoryBudget>
+parseMemoryBudget(llvm::StringRef text,
+                  const MessageText &flag = Setting("memory-budget"));
 
 /// Parses the value of --budget-ratio or --activation-ratio (`kind`): a number
 /// above 0 up to 1, or "min"; `flag` is named in errors.

@@ -31,10 +31,11 @@ static void addRequestFlags(FlagTable &table, Request &request) {
     request.budget = *budget;
     return llvm::Error::success();
   };
-  table.add(
-      "budget", "BYTES", 1,
-      "limit, e.g. 512MiB; 'min': the smallest that can be found",
-      [set](llvm::StringRef text) { return set(parseMemoryBudget(text)); });
+  table.add("budget", "BYTES", 1,
+            "limit, e.g. 512MiB; 'min': the smallest that can be found",
+            [set](llvm::StringRef text) {
+              return set(parseMemoryBudget(text, Setting("budget")));
+            });
   table.add("budget-ratio", "R", 1,
             "R times what the program order needs, rounded up; 0 < R <= 1",
             [set](llvm::StringRef text) {

@@ -73,7 +73,7 @@ static Error checkLimits(const FieldSpec &spec, const TensorLimits &allowed,
       Twine(limits.classes - 1) + ")" +
       (limits.hasIgnored
            ? "; ignored is " + Twine(limits.ignored)
-           : Twine("; use an ignore index to leave samples out")));
+           : Twine("; losses with an ignore index leave its samples out")));
 }
 
 static Error checkSigns(const FieldSpec &spec, const HostTensor &tensor,
