@@ -273,16 +273,17 @@ class TorchStep(CompiledStep):
         return self._module
 
 
-def refuse_moving_norms(module, trained):
-    """A norm that moves its statistics is told to stay by PyTorch's own switch, not by a flag."""
-    moving = [name for name, one in module.named_modules()
-              if isinstance(one, torch.nn.modules.batchnorm._BatchNorm) and one.training and
-              one.track_running_stats and not any(
-                  f"{name}.{key}".lstrip(".") in trained for key, _ in one.named_parameters())]
+def norms_stay(module, trained):
+    """Whether frozen batch norms are in eval(), PyTorch's own way to keep their statistics."""
+    norms = {name: one for name, one in module.named_modules()
+             if isinstance(one, torch.nn.modules.batchnorm._BatchNorm) and not any(
+                 f"{name}.{key}".lstrip(".") in trained for key, _ in one.named_parameters())}
+    moving = [name for name, one in norms.items() if one.training]
     if moving:
         raise UsageError(f"freeze_norms: in the module {some(moving)} use the batch's statistics. "
                          "Call eval() on these norms before compile_step, and they use their "
                          "running statistics there and in the step")
+    return bool(norms)
 
 
 def refuse_changes(names, check):
@@ -401,8 +402,8 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     refuse_shared_memory(whole)
     parameters = {name for name, _ in whole.named_parameters(remove_duplicate=False)}
     trained = _trained(whole, flags)
-    if flags.get("freeze_norms"):
-        refuse_moving_norms(whole, trained)
+    if flags.get("freeze_norms") and norms_stay(whole, trained):
+        del flags["freeze_norms"]  # the file has them as they are
     norms, changed = look_at_forward(whole, call)
     refuse_changes(changed, check)
     if changed:  # which a warning has said
