@@ -39,9 +39,7 @@ static Message::Severity severityOf(const Diagnostic &diagnostic) {
   llvm_unreachable("all severities are listed");
 }
 
-/// Passes a diagnostic and its notes to the handler, with the node that it
-/// belongs to.
-static void handOn(Diagnostic &diagnostic, const MessageHandler &messages) {
+void ckopt::handOn(Diagnostic &diagnostic, const MessageHandler &messages) {
   Message message{severityOf(diagnostic), "", textOf(diagnostic).printable()};
   Location location = diagnostic.getLocation();
   if (std::string node = getSourceName(location); !node.empty())

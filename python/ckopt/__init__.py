@@ -31,6 +31,7 @@ finally:
 
 from ._fit import FitResult
 from ._ranks import rank, ranks
+from ._remat import FunctionPlan, RematModule, remat
 from ._sources import ImageFolder, Tokens
 from ._step import CompiledStep, batches, compile
 from .errors import (BudgetError, DeviceError, Error, InputError, InternalError, NonFiniteError,
@@ -44,11 +45,11 @@ from .plan import Curve, GraphPlan, Plan, StepPlan, plan
 __version__ = _ckopt.version_line().split()[1]
 
 __all__ = [
-    "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "BudgetError", "CompiledStep",
-    "Constant", "Cosine", "Curve", "DeviceError", "Error", "Exponential", "FitResult",
+    "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "BudgetError", "CompiledStep", "Constant",
+    "Cosine", "Curve", "DeviceError", "Error", "Exponential", "FitResult", "FunctionPlan",
     "GraphPlan", "Group", "ImageFolder", "InputError", "InternalError", "Linear", "Lion",
     "MultiStep", "NAdam", "NoPlanFoundError", "NonFiniteError", "OneCycle", "Optimizer",
-    "OutputError", "Plan", "RAdam", "RMSprop", "RankError", "Schedule", "StepDecay", "StepPlan",
-    "Tokens", "UnsupportedError", "UsageError", "Warning", "batches", "compile", "plan", "rank",
-    "ranks",
+    "OutputError", "Plan", "RAdam", "RMSprop", "RankError", "RematModule", "SGD", "Schedule",
+    "StepDecay", "StepPlan", "Tokens", "UnsupportedError", "UsageError", "Warning", "batches",
+    "compile", "plan", "rank", "ranks", "remat",
 ]

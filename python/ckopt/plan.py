@@ -325,7 +325,7 @@ def plan(graph: Any, *, budget: int | float | str | None = None, pack: bool = Fa
         order's peak; None: no limit.
     pack: give each value an offset, and hold the arena within the budget.
     search: flags of ``ckopt-plan``: ``strategy="auto"``, ``effort=1``,
-        ``time_limit=60``, ``fixed_order=True``, ``seed=1``, ...
+        ``time_limit=60``, ``fixed_order=True``, ``search_seed=1``, ...
 
     Raises BudgetError where no plan fits, InputError for graphs that are wrong.
     """

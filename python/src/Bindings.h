@@ -67,6 +67,7 @@ nb::dict toArrays(TensorMap tensors);
 
 void bindStep(nb::module_ &module);
 void bindPlan(nb::module_ &module);
+void bindRemat(nb::module_ &module);
 
 } // namespace ckopt::python
 

@@ -57,4 +57,5 @@ NB_MODULE(_ckopt, module) {
 #endif
   bindStep(module);
   bindPlan(module);
+  bindRemat(module);
 }

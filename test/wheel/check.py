@@ -99,6 +99,7 @@ def check_files(wheel, work, auditwheel):
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(folder)
         names = packed.namelist()
+    assert name != "ckopt" or {"ckopt/ops/stablehlo.json", "ckopt/ops/torch.json"} <= set(names)
     inside = [file for file in names if "/licenses/" in file]
     for part in ("LICENSE", "libgomp1.txt"):
         assert any(file.endswith(part) for file in inside), f"{wheel}: no {part}"

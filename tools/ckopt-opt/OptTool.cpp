@@ -44,16 +44,7 @@ static void hideFlagsOfLibraries() {
       flag->setHiddenFlag(llvm::cl::Hidden);
 }
 
-int ckopt::optMain(int argc, char **argv) {
-  ckopt::guardOutput("ckopt-opt");
-  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
-    os << ckopt::versionLine("ckopt-opt", LLVM_VERSION_STRING) << "\n";
-  });
-  hideFlagsOfLibraries();
-  llvm::cl::opt<bool> printsCounters(
-      "ckopt-stats",
-      llvm::cl::desc("Print how often passes and planner did what"));
-  mlir::DialectRegistry registry;
+void ckopt::registerOptDialects(mlir::DialectRegistry &registry) {
   registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect>();
   // remat also works on functions of these dialects.
@@ -70,6 +61,19 @@ int ckopt::optMain(int argc, char **argv) {
   registry.insert<mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
                   mlir::vector::VectorDialect>();
   ckopt::registerAllDialects(registry);
+}
+
+int ckopt::optMain(int argc, char **argv) {
+  ckopt::guardOutput("ckopt-opt");
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << ckopt::versionLine("ckopt-opt", LLVM_VERSION_STRING) << "\n";
+  });
+  hideFlagsOfLibraries();
+  llvm::cl::opt<bool> printsCounters(
+      "ckopt-stats",
+      llvm::cl::desc("Print how often passes and planner did what"));
+  mlir::DialectRegistry registry;
+  ckopt::registerOptDialects(registry);
   ckopt::registerAllPasses();
   ckopt::registerBlockToPTXPasses();
   ckopt::registerTestPasses();

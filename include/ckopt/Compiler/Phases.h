@@ -66,6 +66,10 @@ llvm::Error checkPhases(llvm::ArrayRef<Phase> phases,
 llvm::Error runPhases(mlir::ModuleOp module, const std::vector<Phase> &phases,
                       const PhaseControl &control);
 
+/// Passes a diagnostic and its notes to the handler, with the node or the line
+/// that it belongs to.
+void handOn(mlir::Diagnostic &diagnostic, const MessageHandler &messages);
+
 /// Registers all passes, pipelines and targets of ckopt, and upstream passes
 /// that the phases use, for textual pipelines.
 void registerAllPasses();

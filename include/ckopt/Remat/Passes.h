@@ -19,10 +19,12 @@ namespace ckopt {
 
 /// Creates the pass with these options; it reads and writes no files. `result`,
 /// if it is given, gets the plans of all functions and must live as long as the
-/// pass runs. A printed pipeline does not contain hooks, nor stored plans that
-/// did not come from a file.
+/// pass runs. Of `which` the pass takes what says which functions to plan:
+/// `functions`, `skipUnsupported`, `canonicalizeFirst`. A printed pipeline does
+/// not contain hooks, nor stored plans that did not come from a file.
 std::unique_ptr<mlir::Pass> createRematPass(RematOptions options,
-                                            RematResult *result = nullptr);
+                                            RematResult *result = nullptr,
+                                            const RematPassOptions &which = {});
 
 /// Creates the pass with costs that were read already.
 std::unique_ptr<mlir::Pass> createOverlapPass(const CostOptions &costs);

@@ -38,14 +38,25 @@ namespace {
 
 struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   using RematPassBase::RematPassBase;
-  RematPass(RematOptions options, RematResult *result)
-      : RematPassBase(printedOptions(options)), search(*this, &options.search),
+  RematPass(RematOptions options, RematResult *result,
+            const RematPassOptions &which)
+      : RematPassBase(stating(options, which)), search(*this, &options.search),
         settled(std::make_shared<RematOptions>(std::move(options))),
         sink(std::make_shared<PlanSink>(result)), isTyped(true) {}
   /// Copies the pass; MLIR copies the options' values afterwards.
   RematPass(const RematPass &other)
       : RematPassBase(other), settled(other.settled), sink(other.sink),
         isTyped(other.isTyped) {}
+
+  /// Returns the textual options of a pass that gets these.
+  static RematPassOptions stating(const RematOptions &options,
+                                  const RematPassOptions &which) {
+    RematPassOptions all = printedOptions(options);
+    all.functions = which.functions;
+    all.skipUnsupported = which.skipUnsupported;
+    all.canonicalizeFirst = which.canonicalizeFirst;
+    return all;
+  }
 
   /// The pass runs on modules, and on functions of any dialect.
   bool canScheduleOn(RegisteredOperationName name) const override {
@@ -348,8 +359,9 @@ struct StripBarriersPass
 } // namespace
 
 std::unique_ptr<Pass> ckopt::createRematPass(RematOptions options,
-                                             RematResult *result) {
-  return std::make_unique<RematPass>(std::move(options), result);
+                                             RematResult *result,
+                                             const RematPassOptions &which) {
+  return std::make_unique<RematPass>(std::move(options), result, which);
 }
 
 static void writeReportJson(llvm::json::OStream &json,

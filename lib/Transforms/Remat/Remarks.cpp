@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/Remarks.h"
 #include "Reporting.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/ADT/MapVector.h"
@@ -224,9 +225,8 @@ LogicalResult ckopt::checkCounted(FunctionOpInterface function,
       status = emitError(entry.where)
                << "@" << function.getName()
                << " cannot be held to a budget: its plan would not count "
-               << entry.what
-               << "; say how much it is, or plan the rest with "
-                  "'allow-uncounted'";
+               << entry.what << "; say how much it is, or plan the rest with "
+               << PassOption{"allow-uncounted"};
   return status;
 }
 

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "Described.h"
 #include "Lowering.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
@@ -206,7 +207,7 @@ LogicalResult SharedBudget::checkReturnedViews(size_t i) const {
           << rest
           << " bytes more, which its callers do not count after the call";
   if (refused)
-    message << "; return copies, or give allow-uncounted";
+    message << "; return copies, or give " << PassOption{"allow-uncounted"};
   return failure(refused);
 }
 

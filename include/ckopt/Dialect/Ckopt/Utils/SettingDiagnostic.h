@@ -21,20 +21,33 @@ namespace ckopt {
 /// Marks an argument's number in the metadata.
 inline constexpr llvm::StringLiteral kSettingTag = "ckopt.setting";
 
+/// Marks the next argument of the diagnostic as a setting.
+inline void markSetting(mlir::Diagnostic &diagnostic) {
+  auto &metadata = diagnostic.getMetadata();
+  metadata.push_back(mlir::DiagnosticArgument(llvm::StringRef(kSettingTag)));
+  metadata.push_back(
+      mlir::DiagnosticArgument(uint64_t(diagnostic.getArguments().size())));
+}
+
 template <NamesSettings T>
 mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic, const T &text) {
   const MessageText whole(text);
   for (const MessageText::Piece &piece : whole.pieces()) {
-    if (!piece.setting.empty()) {
-      auto &metadata = diagnostic.getMetadata();
-      metadata.push_back(
-          mlir::DiagnosticArgument(llvm::StringRef(kSettingTag)));
-      metadata.push_back(
-          mlir::DiagnosticArgument(uint64_t(diagnostic.getArguments().size())));
-    }
+    if (!piece.setting.empty())
+      markSetting(diagnostic);
     diagnostic << llvm::Twine(piece.in(SettingStyle::Flags));
   }
   return diagnostic;
+}
+
+/// An option of a pass that is no flag: printers write the bare name.
+struct PassOption {
+  llvm::StringRef name;
+};
+inline mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic,
+                                    const PassOption &option) {
+  markSetting(diagnostic);
+  return diagnostic << llvm::Twine(option.name);
 }
 
 /// The text of a diagnostic, without its notes.
