@@ -108,7 +108,8 @@ void Asked::addBudget(FlagTable &table) {
                 return llvm::Error::success();
               });
   };
-  add("budget", Setting("memory-budget"), parseMemoryBudget);
+  add("budget", Setting("memory-budget"),
+      [](llvm::StringRef text) { return parseMemoryBudget(text); });
   add("activation-ratio", Setting("activation-ratio"),
       [](llvm::StringRef text) {
         return parseBudgetRatio(text, Kind::ActivationRatio,
