@@ -219,6 +219,7 @@ static llvm::Error fillData(Session &session) {
 }
 
 llvm::Error ckopt::runBench(DriverOptions &options) {
+  options.compile.step.evaluation = false;
   auto planned = prepareStep(options);
   if (!planned)
     return planned.takeError();

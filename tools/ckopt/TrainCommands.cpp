@@ -88,6 +88,9 @@ struct TrainedRun {
 static llvm::Expected<TrainedRun>
 trainOnce(DriverOptions &options, bool writeOutput,
           std::unique_ptr<Compilation> *refused = nullptr) {
+  // An evaluation may hold outputs whole where the step has them in chunks.
+  options.compile.step.evaluation =
+      options.train.holdout > 0 || !options.validation.empty();
   auto planned = prepareStep(options, refused);
   if (!planned)
     return planned.takeError();
