@@ -12,7 +12,16 @@
 docs/python.md has the rest.
 """
 
+import mmap as _mmap
 import os as _os
+
+# OpenBLAS, ours and numpy's, asks for 128 MiB of addresses while it is loaded, and where a
+# limit (ulimit -v) does not give them it asks for ever.
+try:
+    _mmap.mmap(-1, 544 << 20, _mmap.MAP_PRIVATE | _mmap.MAP_ANONYMOUS).close()
+except OSError as _error:
+    raise ImportError(f"ckopt needs 544 MiB of address space ({_error.strerror}); ulimit -v "
+                      "says what the limit is") from _error
 
 # libgomp reads this when it is loaded: threads that wait go to sleep after tens
 # of microseconds, not milliseconds, as in the driver. It stays the user's

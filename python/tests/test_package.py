@@ -110,6 +110,15 @@ def test_import_names_the_missing_package(tmp_path):
     assert "libopenblas.so.x" in result.stderr and "apt-get install libopenblas0-openmp\n" in result.stderr
 
 
+def test_import_needs_address_space():
+    """OpenBLAS would ask for ever."""
+    program = ("import resource; resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))\n"
+               "import ckopt")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          check=False, timeout=60)
+    assert "ImportError: ckopt needs 544 MiB of address space" in done.stderr
+
+
 def test_all_libraries_have_a_package():
     """Each library that the module and the runtime need is one that import can name."""
     from ckopt._packages import PACKAGES
