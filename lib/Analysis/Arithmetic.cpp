@@ -14,8 +14,9 @@
 #include "Loops.h"
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Analysis/OpFacts.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
+#include "ckopt/Interfaces/KernelInterface.h"
+#include "ckopt/Interfaces/StructureInterface.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -79,7 +80,7 @@ static double attentionSeconds(ContractionOpInterface op, double flops,
         .getShape()
         .back();
   };
-  bool isGradient = isa<AttentionGradOp>(op);
+  bool isGradient = op.isGradient();
   double products = half ? flops / rates.halves : flops;
   products *= half ? rates.attentionHalves : rates.attention;
   products *= isGradient ? rates.attentionGradient : 1;

@@ -19,7 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "BodyLoads.h"
 #include "ckopt/Analysis/OpFacts.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"

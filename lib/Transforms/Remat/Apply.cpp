@@ -19,9 +19,9 @@
 //===----------------------------------------------------------------------===//
 #include "Described.h"
 #include "Planning.h"
+#include "ckopt/Analysis/Arguments.h"
 #include "ckopt/Analysis/OpFacts.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "ckopt/Planner/Simulator.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Remat/Remat.h"

@@ -112,6 +112,8 @@ static void emitSummary(FunctionOpInterface function, const RematPlan &plan) {
                  : "unknown")
       << remark::metric("Work", plan.result.work)
       << remark::metric("Uncounted", figures.uncounted);
+  if (!figures.boundsNote.empty())
+    out << remark::metric("BoundsNote", figures.boundsNote);
 }
 
 /// Emits a remark through the context's remark engine, if it has one.

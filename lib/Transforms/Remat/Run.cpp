@@ -19,7 +19,7 @@
 #include "Lowering.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Target/TargetRegistry.h"
+#include "ckopt/Target/PlannedRates.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 
 using namespace mlir;

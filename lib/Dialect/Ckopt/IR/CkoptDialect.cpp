@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -26,17 +26,9 @@ void CkoptDialect::initialize() {
       >();
   addOperations<
 #define GET_OP_LIST
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.cpp.inc"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.cpp.inc"
       >();
-}
-
-Operation *CkoptDialect::materializeConstant(OpBuilder &builder,
-                                             Attribute value, Type type,
-                                             Location loc) {
-  auto elements = dyn_cast<ElementsAttr>(value);
-  if (!elements || elements.getType() != type)
-    return nullptr;
-  return ConstantOp::create(builder, loc, elements);
+  addNetworkOps();
 }
 
 //===----------------------------------------------------------------------===//
