@@ -32,8 +32,6 @@ static constexpr size_t mostGaps = 1500;
 static constexpr double proofWork = 8e6, mostEfforts = 20;
 
 void ckopt::planner::runExactOrder(StrategyContext &context) {
-  if (!haveLinearPrograms())
-    return; // decisions without bounds would only use the work up
   const Problem &problem = context.problem;
   // Proofs must hold for all plans of the format.
   Problem format(problem.graph, Rules::Format);
