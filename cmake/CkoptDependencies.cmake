@@ -3,7 +3,7 @@
 # has put into .deps where there was a network. CMake downloads nothing.
 
 # LLVMSupport serves Support (JSON, files, streams); MLIR the rest. What the pass
-# alone asks of MLIR is in both versions (ckopt/Support/Compat.h).
+# alone asks of MLIR is in both versions (ckopt/Interfaces/Compat.h).
 include(CkoptFindLlvm)
 set(CKOPT_LLVM_VERSIONS 22.1 19.1)
 if(CKOPT_WITH_COMPILER)

@@ -5,6 +5,7 @@
 # data beside the source), %python. Tools are on the PATH.
 # Feature `shared-data`: that folder is there. `no-cudnn`: the loader finds no
 # cuDNN. `cpu-bf16`: the CPU multiplies bf16. `long-tests`: scripts/test --long.
+# `mlir-22` or `mlir-19`: the MLIR that it is built with.
 # `landing`: what ctest's lit.landing runs, whose label .ci/run asks for. `compiler`:
 # CKOPT_COMPONENTS=all; else ckopt-remat-opt takes the place of ckopt-opt.
 # CKOPT_VERIFY_ROUNDTRIP=1 in the environment makes every ckopt-opt of every
@@ -46,6 +47,9 @@ if "address" in config.sanitizers:
 if "undefined" in config.sanitizers:
     config.environment["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
 
+config.available_features.add("mlir-" + config.llvm_major)
+config.substitutions.append(("%llvm_version", config.llvm_major + " " + config.llvm_minor))
+config.substitutions.append(("%cc", config.cc))
 if config.compiler.upper() in ("1", "TRUE", "YES", "ON"):
     config.available_features.add("compiler")
 else:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # A build of one component (cmake/CkoptComponents.cmake) links no more than it says,
 # is found by other projects once installed, and passes its lit suites.
-# Variables: COMPONENT (planner or remat), SOURCE, WORK, CXX, CC; MLIR_DIR, if it is
-# not the one that is found.
+# Variables: COMPONENT (planner or remat), SOURCE, WORK, CXX, CC; MLIR_19 (may be empty)
+# for the pass with MLIR 19, which is skipped where there is none.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
   if(NOT code EQUAL 0)
@@ -26,10 +26,28 @@ function(check_needed file)
   endif()
 endfunction()
 
+if(DEFINED MLIR_19)
+  foreach(folder ${SOURCE}/.deps/mlir-19/usr/lib/llvm-19/lib/cmake/mlir
+                 /usr/lib/llvm-19/lib/cmake/mlir)
+    if(NOT MLIR_19 AND EXISTS ${folder}/MLIRConfig.cmake)
+      set(MLIR_19 ${folder})
+    endif()
+  endforeach()
+  if(NOT MLIR_19)
+    message("SKIPPED: no MLIR 19 (scripts/mlir-19 gets it): the pass is NOT tested with it")
+    return()
+  endif()
+endif()
+set(given)
+if(MLIR_19)
+  set(given -DMLIR_DIR=${MLIR_19})
+endif()
 set(options -DCKOPT_COMPONENTS=${COMPONENT} -DCKOPT_WERROR=ON -DCMAKE_CXX_COMPILER=${CXX}
-    -DCMAKE_C_COMPILER=${CC})
-if(MLIR_DIR)
-  list(APPEND options -DMLIR_DIR=${MLIR_DIR})
+    -DCMAKE_C_COMPILER=${CC} ${given})
+if(MLIR_19)
+  # CMake keeps folders in the source tree, as .deps is, from installed programs.
+  cmake_path(SET libraries NORMALIZE ${MLIR_19}/../..)
+  set(ENV{LD_LIBRARY_PATH} ${libraries})
 endif()
 if(COMPONENT STREQUAL "planner")
   # Without linear programs, which it says.
@@ -53,7 +71,8 @@ endif()
 function(client name)
   file(REMOVE_RECURSE ${WORK}/${name})
   run(${CMAKE_COMMAND} -S ${SOURCE}/examples/${name} -B ${WORK}/${name} -G Ninja
-      -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/installed)
+      -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/installed
+      ${given})
   run(${CMAKE_COMMAND} --build ${WORK}/${name})
   run(${WORK}/${name}/${name} ${ARGN})
   set(output "${output}" PARENT_SCOPE)

@@ -9,6 +9,7 @@
 #include "RunOpt.h"
 #include "TestPasses.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "ckopt/Remat/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -21,6 +22,7 @@ static void registerAll(mlir::DialectRegistry &registry) {
   registry.insert<ckopt::CkoptDialect>();
   ckopt::registerBarrierBufferization(registry);
   ckopt::registerRematPasses();
+  ckopt::compat::registerAllocationLivenessPass();
   ckopt::registerPrintPasses();
 }
 

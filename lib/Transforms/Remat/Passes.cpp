@@ -10,6 +10,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "ckopt/Interfaces/KernelInterface.h"
 #include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Remat/Remat.h"
@@ -84,7 +85,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     all.allowUncounted = allowUncounted;
     all.overlap = overlap;
     all.apart = apart;
-    all.rematOps.assign(rematOps.begin(), rematOps.end());
+    std::vector<std::string> tables(rematOps.begin(), rematOps.end());
+    compat::addTo(all.rematOps, tables);
     return all;
   }
 

@@ -7,7 +7,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -60,14 +60,12 @@ LogicalResult CkoptDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                      NamedAttribute attr) {
   if (attr.getName() == attrs::kRole) {
     auto role = dyn_cast<StringAttr>(attr.getValue());
-    bool known =
-        role && llvm::StringSwitch<bool>(role)
-                    .Cases({roles::kInput, roles::kTarget, roles::kParameter,
-                            roles::kFrozen, roles::kState, roles::kConstant,
-                            roles::kSeed, roles::kStep, roles::kLearningRate,
-                            roles::kOptimizerState},
-                           true)
-                    .Default(false);
+    std::initializer_list<StringRef> roles = {
+        roles::kInput,         roles::kTarget, roles::kParameter,
+        roles::kFrozen,        roles::kState,  roles::kConstant,
+        roles::kSeed,          roles::kStep,   roles::kLearningRate,
+        roles::kOptimizerState};
+    bool known = role && llvm::is_contained(roles, role.getValue());
     if (!known)
       return op->emitError()
              << "argument " << argIndex << ": unknown ckopt.role "

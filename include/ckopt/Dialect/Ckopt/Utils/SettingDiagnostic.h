@@ -11,7 +11,7 @@
 #define CKOPT_DIALECT_CKOPT_UTILS_SETTINGDIAGNOSTIC_H
 
 #include "ckopt/Base/MessageText.h"
-#include "mlir/IR/Diagnostics.h"
+#include "ckopt/Dialect/Ckopt/Utils/DiagnosticMetadata.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -25,11 +25,11 @@ template <NamesSettings T>
 mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic, const T &text) {
   const MessageText whole(text);
   for (const MessageText::Piece &piece : whole.pieces()) {
-    if (!piece.setting.empty()) {
-      auto &metadata = diagnostic.getMetadata();
-      metadata.push_back(
+    auto *metadata = metadataOf(diagnostic);
+    if (metadata && !piece.setting.empty()) {
+      metadata->push_back(
           mlir::DiagnosticArgument(llvm::StringRef(kSettingTag)));
-      metadata.push_back(
+      metadata->push_back(
           mlir::DiagnosticArgument(uint64_t(diagnostic.getArguments().size())));
     }
     diagnostic << llvm::Twine(piece.in(SettingStyle::Flags));
@@ -41,11 +41,11 @@ mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic, const T &text) {
 inline MessageText textOf(mlir::Diagnostic &diagnostic) {
   using Kind = mlir::DiagnosticArgument::DiagnosticArgumentKind;
   llvm::SmallDenseSet<uint64_t> settings;
-  auto &metadata = diagnostic.getMetadata();
-  for (size_t i = 0; i + 1 < metadata.size(); ++i)
-    if (metadata[i].getKind() == Kind::String &&
-        metadata[i].getAsString() == kSettingTag)
-      settings.insert(metadata[i + 1].getAsUnsigned());
+  auto *metadata = metadataOf(diagnostic);
+  for (size_t i = 0; metadata && i + 1 < metadata->size(); ++i)
+    if ((*metadata)[i].getKind() == Kind::String &&
+        (*metadata)[i].getAsString() == kSettingTag)
+      settings.insert((*metadata)[i + 1].getAsUnsigned());
   MessageText result;
   for (auto [i, argument] : llvm::enumerate(diagnostic.getArguments())) {
     if (settings.contains(i)) {
