@@ -2,11 +2,15 @@
 # Dependencies come from Debian packages, but for oneDNN, which scripts/onednn
 # has put into .deps where there was a network. CMake downloads nothing.
 
-# LLVMSupport serves Support (JSON, files, streams); MLIR the rest.
-if(CKOPT_BUILD_COMPILER)
-  include(CkoptGivenMlir)
-  ckopt_check_given_mlir("${MLIR_DIR}")
-  find_package(MLIR 22.1 CONFIG QUIET HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+# LLVMSupport serves Support (JSON, files, streams); MLIR the rest. What the pass
+# alone asks of MLIR is in both versions (ckopt/Interfaces/Compat.h).
+include(CkoptFindLlvm)
+set(CKOPT_LLVM_VERSIONS 22.1 19.1)
+if(CKOPT_WITH_COMPILER)
+  set(CKOPT_LLVM_VERSIONS 22.1)
+endif()
+if(CKOPT_WITH_MLIR)
+  ckopt_find(MLIR ${CKOPT_LLVM_VERSIONS})
   if(NOT MLIR_FOUND)
     message(FATAL_ERROR
       "ckopt needs MLIR 22.1 (Debian 12, through its security suite: "
@@ -22,7 +26,7 @@ if(CKOPT_BUILD_COMPILER)
   include(AddLLVM)
   include(AddMLIR)
 else()
-  find_package(LLVM 22.1 CONFIG QUIET HINTS /usr/lib/llvm-22/lib/cmake/llvm)
+  ckopt_find(LLVM ${CKOPT_LLVM_VERSIONS})
   if(NOT LLVM_FOUND)
     message(FATAL_ERROR "Support and Planner need LLVM 22.1 (apt-get install llvm-22-dev)")
   endif()
@@ -30,38 +34,40 @@ endif()
 include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 add_definitions(${LLVM_DEFINITIONS})
 
-# The runtime: oneDNN (f32 contractions and convolutions), OpenBLAS (f64), OpenMP.
 find_package(Threads REQUIRED)
-set(ckopt_onednn ${CKOPT_SOURCE_DIR}/.deps/onednn-2023.2.0)
-# The sums are written last, so that header and library are both there, of one
-# release; where they come later, CMake runs again. Nothing of this is cached: a
-# user's -DDNNL_LIBRARY= is.
-file(GLOB ckopt_onednn_sums CONFIGURE_DEPENDS ${ckopt_onednn}/SHA256SUMS)
-if(ckopt_onednn_sums AND NOT DNNL_LIBRARY AND NOT DNNL_INCLUDE_DIR)
-  set(DNNL_INCLUDE_DIR ${ckopt_onednn}/include)
-  set(DNNL_LIBRARY ${ckopt_onednn}/lib/libdnnl.so.3)
-endif()
-find_path(DNNL_INCLUDE_DIR dnnl.h NO_CACHE)
-find_library(DNNL_LIBRARY dnnl NO_CACHE)
-if(NOT DNNL_INCLUDE_DIR OR NOT DNNL_LIBRARY)
-  message(FATAL_ERROR "ckopt needs oneDNN (scripts/onednn gets release 3.2; "
-                      "Debian's 2.6 serves: apt-get install libdnnl-dev)")
-endif()
-if(DNNL_LIBRARY MATCHES "^${ckopt_onednn}/")
-  # Nobody else has it: it is installed beside the runtime.
-  set(CKOPT_OWN_DNNL ${DNNL_LIBRARY})
-else()
-  message(STATUS "ckopt: oneDNN is ${DNNL_LIBRARY}, not release 3.2, which "
-                 "scripts/onednn gets: fewer kernels are known to be right")
-endif()
-find_library(OPENBLAS_LIBRARY NAMES openblas
-             PATH_SUFFIXES x86_64-linux-gnu/openblas-openmp openblas-openmp)
-if(NOT OPENBLAS_LIBRARY)
-  message(FATAL_ERROR "ckopt needs OpenBLAS, the OpenMP flavour "
-                      "(apt-get install libopenblas-openmp-dev)")
+# The runtime: oneDNN (f32 contractions and convolutions), OpenBLAS (f64), OpenMP.
+if(CKOPT_WITH_RUNTIME)
+  set(ckopt_onednn ${CKOPT_SOURCE_DIR}/.deps/onednn-2023.2.0)
+  # The sums are written last, so that header and library are both there, of one
+  # release; where they come later, CMake runs again. Nothing of this is cached: a
+  # user's -DDNNL_LIBRARY= is.
+  file(GLOB ckopt_onednn_sums CONFIGURE_DEPENDS ${ckopt_onednn}/SHA256SUMS)
+  if(ckopt_onednn_sums AND NOT DNNL_LIBRARY AND NOT DNNL_INCLUDE_DIR)
+    set(DNNL_INCLUDE_DIR ${ckopt_onednn}/include)
+    set(DNNL_LIBRARY ${ckopt_onednn}/lib/libdnnl.so.3)
+  endif()
+  find_path(DNNL_INCLUDE_DIR dnnl.h NO_CACHE)
+  find_library(DNNL_LIBRARY dnnl NO_CACHE)
+  if(NOT DNNL_INCLUDE_DIR OR NOT DNNL_LIBRARY)
+    message(FATAL_ERROR "ckopt needs oneDNN (scripts/onednn gets release 3.2; "
+                        "Debian's 2.6 serves: apt-get install libdnnl-dev)")
+  endif()
+  if(DNNL_LIBRARY MATCHES "^${ckopt_onednn}/")
+    # Nobody else has it: it is installed beside the runtime.
+    set(CKOPT_OWN_DNNL ${DNNL_LIBRARY})
+  else()
+    message(STATUS "ckopt: oneDNN is ${DNNL_LIBRARY}, not release 3.2, which "
+                   "scripts/onednn gets: fewer kernels are known to be right")
+  endif()
+  find_library(OPENBLAS_LIBRARY NAMES openblas
+               PATH_SUFFIXES x86_64-linux-gnu/openblas-openmp openblas-openmp)
+  if(NOT OPENBLAS_LIBRARY)
+    message(FATAL_ERROR "ckopt needs OpenBLAS, the OpenMP flavour "
+                        "(apt-get install libopenblas-openmp-dev)")
+  endif()
 endif()
 
-if(CKOPT_BUILD_COMPILER)
+if(CKOPT_WITH_COMPILER)
   find_package(Protobuf REQUIRED)
   find_path(ONNX_INCLUDE_DIR onnx/onnx_pb.h)
   if(NOT ONNX_INCLUDE_DIR)
@@ -73,4 +79,6 @@ if(CKOPT_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()
 
+# Bounds by linear programs.
+option(CKOPT_CLP "Use Clp for linear programs (off: weaker bounds, which is said)" ON)
 include(CkoptLibraries)

@@ -5,7 +5,9 @@
 # data beside the source), %python. Tools are on the PATH.
 # Feature `shared-data`: that folder is there. `no-cudnn`: the loader finds no
 # cuDNN. `cpu-bf16`: the CPU multiplies bf16. `long-tests`: scripts/test --long.
-# `landing`: what ctest's lit.landing runs, whose label .ci/run asks for.
+# `mlir-22` or `mlir-19`: the MLIR that it is built with.
+# `landing`: what ctest's lit.landing runs, whose label .ci/run asks for. `compiler`:
+# CKOPT_COMPONENTS=all; else ckopt-remat-opt takes the place of ckopt-opt.
 # CKOPT_VERIFY_ROUNDTRIP=1 in the environment makes every ckopt-opt of every
 # test also check that its IR survives printing and parsing.
 
@@ -29,7 +31,12 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.ckopt_binary_dir, "test")
 
 config.environment["PATH"] = os.path.pathsep.join(
-    [config.ckopt_tools_dir, config.lit_tools_dir, config.environment["PATH"]]
+    [
+        config.ckopt_tools_dir,
+        config.llvm_tools_dir,
+        config.lit_tools_dir,
+        config.environment["PATH"],
+    ]
 )
 for name in ["HOME", "TMPDIR", "OMP_NUM_THREADS", "LD_LIBRARY_PATH"]:
     if name in os.environ:
@@ -40,6 +47,13 @@ if "address" in config.sanitizers:
 if "undefined" in config.sanitizers:
     config.environment["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
 
+config.available_features.add("mlir-" + config.llvm_major)
+config.substitutions.append(("%llvm_version", config.llvm_major + " " + config.llvm_minor))
+config.substitutions.append(("%cc", config.cc))
+if config.compiler.upper() in ("1", "TRUE", "YES", "ON"):
+    config.available_features.add("compiler")
+else:
+    config.substitutions.append((r"(?<![\w./-])ckopt-opt(?![\w./-])", "ckopt-remat-opt"))
 shared = os.path.join(config.ckopt_source_dir, os.pardir, "shared")
 if os.path.isdir(shared):
     config.available_features.add("shared-data")
@@ -68,10 +82,12 @@ else:
 
 # Stock MLIR tools beside the plugin: what the tests of test/Plugin need.
 plugin = os.path.join(config.ckopt_binary_dir, "lib", "CkoptRematPlugin.so")
-llvm_lib = os.path.join(os.path.dirname(config.lit_tools_dir), "lib")
-stock = [
-    lit.util.which(tool, config.environment["PATH"]) for tool in ["mlir-opt", "mlir-runner"]
-]
+llvm_lib = os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")
+runner = lit.util.which("mlir-runner", config.environment["PATH"])
+if not runner:  # its name in MLIR 19
+    runner = lit.util.which("mlir-cpu-runner", config.environment["PATH"])
+    config.substitutions.append((r"(?<![\w./-])mlir-runner(?![\w./-])", "mlir-cpu-runner"))
+stock = [lit.util.which("mlir-opt", config.environment["PATH"]), runner]
 if all(stock) and os.path.exists(plugin):
     config.available_features.add("mlir-tools")
 else:

@@ -14,12 +14,13 @@
 #include "Loops.h"
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Analysis/OpFacts.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
+#include "ckopt/Interfaces/KernelInterface.h"
+#include "ckopt/Interfaces/StructureInterface.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
 
@@ -79,7 +80,7 @@ static double attentionSeconds(ContractionOpInterface op, double flops,
         .getShape()
         .back();
   };
-  bool isGradient = isa<AttentionGradOp>(op);
+  bool isGradient = op.isGradient();
   double products = half ? flops / rates.halves : flops;
   products *= half ? rates.attentionHalves : rates.attention;
   products *= isGradient ? rates.attentionGradient : 1;
@@ -130,18 +131,21 @@ static double kernelOpSeconds(KernelOpInterface kernel,
 /// Returns how many simple operations an op of this name takes for one element.
 static double weightOf(StringRef name) {
   name = name.rsplit('.').second;
-  return llvm::StringSwitch<double>(name)
-      .Cases({"constant", "const", "yield", "return"}, 0)
-      .Cases({"exp", "exp2", "expm1", "exponential", "log", "log2", "log10",
-              "log1p", "sin", "cos", "tan", "sine", "cosine"},
-             10)
-      .Cases({"tanh", "erf", "sigmoid", "logistic", "powf", "pow", "power",
-              "atan", "atan2", "sinh", "cosh"},
-             15)
-      .Cases({"divf", "divsi", "divui", "div", "divide", "remf", "remsi",
-              "sqrt", "rsqrt", "reciprocal", "cbrt"},
-             4)
-      .Default(1);
+  auto isOf = [&](std::initializer_list<StringRef> names) {
+    return llvm::is_contained(names, name);
+  };
+  if (isOf({"constant", "const", "yield", "return"}))
+    return 0;
+  if (isOf({"exp", "exp2", "expm1", "exponential", "log", "log2", "log10",
+            "log1p", "sin", "cos", "tan", "sine", "cosine"}))
+    return 10;
+  if (isOf({"tanh", "erf", "sigmoid", "logistic", "powf", "pow", "power",
+            "atan", "atan2", "sinh", "cosh"}))
+    return 15;
+  if (isOf({"divf", "divsi", "divui", "div", "divide", "remf", "remsi", "sqrt",
+            "rsqrt", "reciprocal", "cbrt"}))
+    return 4;
+  return 1;
 }
 
 static double elementsOf(Value value) {

@@ -19,7 +19,8 @@
 //===----------------------------------------------------------------------===//
 #include "BodyLoads.h"
 #include "ckopt/Analysis/OpFacts.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -78,7 +79,7 @@ void BodyLoads::noteResults(Operation *op) {
       note(op->getLoc(), "the bytes of what is allocated here");
     } else if (!isa<BaseMemRefType>(type)) {
       noteType(type, op->getLoc());
-    } else if (hasUnknownEffects(op) && op->isRegistered() &&
+    } else if (compat::hasUnknownEffects(op) && op->isRegistered() &&
                !isa<CallOpInterface>(op)) {
       note(op->getLoc(), "the bytes of memory that '" +
                              op->getName().getStringRef() + "' gives");
@@ -127,7 +128,7 @@ int64_t BodyLoads::ofCall(CallOpInterface call) {
   bool givesMemory =
       llvm::any_of(call->getResultTypes(), llvm::IsaPred<BaseMemRefType>);
   auto callee = dyn_cast_or_null<FunctionOpInterface>(
-      call.resolveCallableInTable(&symbols));
+      compat::resolveCallable(call, symbols));
   if (callee &&
       (!callee.isExternal() || getStatedWorkspace(callee, context.hooks)))
     return ofCallee(callee, call.getLoc());

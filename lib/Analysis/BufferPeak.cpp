@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/BufferPeak.h"
 #include "BufferRun.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -119,7 +120,7 @@ LogicalResult BufferRun::runParallel(Operation *op) {
 
 LogicalResult BufferRun::runCall(func::CallOp call) {
   auto callee =
-      dyn_cast_or_null<func::FuncOp>(call.resolveCallableInTable(&symbols));
+      dyn_cast_or_null<func::FuncOp>(compat::resolveCallable(call, symbols));
   if (!callee)
     return failure();
   forget(call.getResults());

@@ -10,7 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "Callees.h"
 #include "ckopt/Analysis/OpFacts.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -34,7 +35,7 @@ FunctionOpInterface Callees::calleeOf(Operation *op) {
   if (!call || isa<KernelCallOp>(op) || !context.mayReadCallees)
     return {};
   auto callee = dyn_cast_or_null<FunctionOpInterface>(
-      call.resolveCallableInTable(&symbols));
+      compat::resolveCallable(call, symbols));
   if (!callee || callee.isExternal() || !callee.getFunctionBody().hasOneBlock())
     return {};
   return callee;

@@ -22,7 +22,8 @@
 #include "Loops.h"
 #include "ckopt/Analysis/OpFacts.h"
 #include "ckopt/Analysis/PlanningProblem.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
+#include "ckopt/Interfaces/StructureInterface.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

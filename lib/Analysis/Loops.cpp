@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "Loops.h"
 #include "ckopt/Analysis/OpFacts.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/RegionGraphTraits.h"
@@ -29,7 +30,7 @@ static double steps(double range, int64_t step) {
 }
 
 std::optional<double> ckopt::getTripCount(LoopLikeOpInterface loop) {
-  if (std::optional<APInt> count = loop.getStaticTripCount())
+  if (std::optional<APInt> count = compat::staticTripCount(loop))
     return double(count->getLimitedValue());
   double product = 1;
   if (auto parallel = dyn_cast<affine::AffineParallelOp>(*loop)) {

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Analysis/PlanningProblem.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;

@@ -22,7 +22,7 @@
 #include "MemoryReads.h"
 #include "ckopt/Analysis/OpFacts.h"
 #include "ckopt/Base/MessageText.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -10,9 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/PlanningHooks.h"
-#include "mlir/Dialect/Quant/IR/QuantTypes.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "mlir/IR/BuiltinTypes.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -29,11 +28,9 @@ static bool hasNoBytes(Type type) {
     return true;
   StringRef name = type.getAbstractType().getName();
   return name.ends_with("token") || name.starts_with("shape.") ||
-         llvm::StringSwitch<bool>(name)
-             .Cases({"llvm.ptr", "ptr.ptr", "tosa.shape", "async.group",
-                     "llvm.metadata", "llvm.void"},
-                    true)
-             .Default(false);
+         llvm::is_contained({"llvm.ptr", "ptr.ptr", "tosa.shape", "async.group",
+                             "llvm.metadata", "llvm.void"},
+                            name);
 }
 
 const DataLayout &TypeSizes::layout() const {
@@ -95,7 +92,7 @@ static std::optional<MemRefType> shownBy(MemRefType memref) {
   SmallVector<int64_t> strides;
   int64_t offset = 0;
   if (!memref.hasStaticShape() ||
-      failed(memref.getStridesAndOffset(strides, offset)))
+      failed(compat::getStridesAndOffset(memref, strides, offset)))
     return std::nullopt;
   int64_t last = 0;
   for (auto [size, stride] : llvm::zip(memref.getShape(), strides)) {

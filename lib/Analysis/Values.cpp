@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/OpFacts.h"
 #include "ckopt/Analysis/PlanningProblem.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
+#include "ckopt/Interfaces/KernelInterface.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"

@@ -16,6 +16,7 @@
 #include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Normalize/Passes.h"
 #include "ckopt/Optimizers/Passes.h"
+#include "ckopt/Overlap/Passes.h"
 #include "ckopt/Precision/Passes.h"
 #include "ckopt/Remat/Passes.h"
 #include "ckopt/Support/AtomicFile.h"

@@ -16,6 +16,7 @@
 #include "ckopt/MemoryPlan/Passes.h"
 #include "ckopt/Normalize/Passes.h"
 #include "ckopt/Optimizers/Passes.h"
+#include "ckopt/Overlap/Passes.h"
 #include "ckopt/Precision/Passes.h"
 #include "ckopt/Reference/Folding.h"
 #include "ckopt/Remat/Passes.h"
@@ -39,6 +40,7 @@ void ckopt::registerAllPasses() {
   registerKernelsPasses();
   registerPrecisionPasses();
   registerRematPasses();
+  registerOverlapPasses();
   registerMemoryPlanPasses();
 }
 
@@ -48,4 +50,5 @@ void ckopt::registerAllDialects(mlir::DialectRegistry &registry) {
   registerReferenceFolding(registry);
   registerAutodiffRules(registry);
   registerKernelDialects(registry);
+  registerRankClock(registry);
 }

@@ -10,7 +10,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -85,35 +84,6 @@ Expected<ArrayFile> openArrayFile(StringRef path, StringRef cache) {
   auto shared = std::make_shared<NpzReader>(std::move(*reader));
   result.read = [shared](StringRef array) { return shared->map(array); };
   return result;
-}
-
-Expected<std::vector<std::string>> listFiles(StringRef pattern) {
-  const StringRef name = sys::path::filename(pattern);
-  if (name.find_first_of("*?[") == StringRef::npos || sys::fs::exists(pattern))
-    return std::vector<std::string>{pattern.str()};
-  Expected<GlobPattern> glob = GlobPattern::create(name);
-  if (!glob)
-    return usageError("'" + pattern +
-                      "' is no pattern: " + toString(glob.takeError()));
-  const StringRef folder = sys::path::parent_path(pattern);
-  std::vector<std::string> found;
-  std::error_code code;
-  for (sys::fs::directory_iterator
-           it(folder.empty() ? StringRef(".") : folder, code),
-       end;
-       it != end && !code; it.increment(code)) {
-    const StringRef file = sys::path::filename(it->path());
-    if (glob->match(file)) {
-      SmallString<128> path(folder);
-      sys::path::append(path, file);
-      found.push_back(path.str().str());
-    }
-  }
-  if (found.empty())
-    return inputError("no file matches '" + pattern + "'" +
-                      (code ? ": " + code.message() : ""));
-  llvm::sort(found);
-  return found;
 }
 
 Expected<HostArray> mapNumbers(StringRef path, DType dtype) {

@@ -8,9 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/OutputFiles.h"
 #include "ckopt/Base/ShardedFile.h"
-#include "ckopt/Support/ArrayFile.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/StoredTensors.h"
+#include "ckopt/Support/FilePaths.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"

@@ -28,15 +28,6 @@ using namespace llvm;
 
 namespace ckopt {
 
-std::string targetOfLink(StringRef path) {
-  SmallString<256> target;
-  bool isLink = false;
-  if (!sys::fs::is_symlink_file(path, isLink) && isLink &&
-      !sys::fs::real_path(path, target))
-    return target.str().str();
-  return path.str();
-}
-
 static int64_t elementsOf(ArrayRef<int64_t> shape) {
   int64_t count = 1;
   for (int64_t size : shape)

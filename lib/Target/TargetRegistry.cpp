@@ -106,6 +106,7 @@ llvm::Error ckopt::registerTarget(const TargetInfo &target) {
   if (known)
     return usageError("two targets have the name '" + target.name() + "'");
   registeredTargets().push_back(&target);
+  nameRates(target.name(), target.traits.rates);
   return llvm::Error::success();
 }
 
@@ -120,53 +121,6 @@ llvm::Expected<const TargetInfo *> ckopt::findTarget(llvm::StringRef name) {
   for (const TargetInfo *target : registeredTargets())
     known += (known.empty() ? "" : ", ") + target->name();
   return usageError("no target '" + name + "'; there are " + known);
-}
-
-/// The rates that are written to IR.
-static constexpr std::pair<const char *, double MachineRates::*> kWritten[] = {
-    {"bandwidth", &MachineRates::bandwidth},
-    {"matmul", &MachineRates::matmul},
-    {"conv", &MachineRates::conv},
-    {"depthwise_conv", &MachineRates::depthwiseConv},
-    {"halves", &MachineRates::halves},
-    {"conv_halves", &MachineRates::convHalves},
-    {"vector", &MachineRates::vector},
-    {"overhead", &MachineRates::overhead},
-    {"cache_bandwidth", &MachineRates::cacheBandwidth},
-    {"cache_bytes", &MachineRates::cacheBytes},
-    {"tile_bandwidth", &MachineRates::tileBandwidth},
-    {"memory_latency", &MachineRates::memoryLatency},
-    {"row_wait", &MachineRates::rowWait},
-    {"reduction_starts", &MachineRates::reductionStarts},
-    {"attention", &MachineRates::attention},
-    {"attention_halves", &MachineRates::attentionHalves},
-    {"attention_gradient", &MachineRates::attentionGradient},
-    {"multiprocessors", &MachineRates::multiprocessors}};
-
-mlir::DictionaryAttr ckopt::ratesAttr(mlir::MLIRContext *context,
-                                      const MachineRates &rates) {
-  mlir::Builder builder(context);
-  llvm::SmallVector<mlir::NamedAttribute> written;
-  for (auto [name, rate] : kWritten)
-    written.push_back(
-        builder.getNamedAttr(name, builder.getF64FloatAttr(rates.*rate)));
-  return builder.getDictionaryAttr(written);
-}
-
-MachineRates ckopt::ratesOf(mlir::Operation *op) {
-  for (; op; op = op->getParentOp()) {
-    auto name = op->getAttrOfType<mlir::StringAttr>(kTargetAttr);
-    const TargetInfo *target = name ? lookupTarget(name) : nullptr;
-    if (!target)
-      continue;
-    MachineRates rates = target->traits.rates;
-    if (auto given = op->getAttrOfType<mlir::DictionaryAttr>(kRatesAttr))
-      for (auto [key, rate] : kWritten)
-        if (auto value = given.getAs<mlir::FloatAttr>(key))
-          rates.*rate = value.getValueAsDouble();
-    return rates;
-  }
-  return {};
 }
 
 llvm::Expected<ContractionVariant>

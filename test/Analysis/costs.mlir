@@ -1,4 +1,5 @@
 // Seconds of each op and their source: the first that knows the op counts.
+// REQUIRES: compiler
 // RUN: split-file %s %t
 // RUN: ckopt-opt %t/f.mlir --print-costs -o /dev/null 2>&1 | FileCheck %s --check-prefix=ANALYTIC
 // RUN: ckopt-opt %t/f.mlir --print-costs=cost-model=profile=%t/p.json -o /dev/null 2>&1 | FileCheck %s --check-prefix=PROFILE

@@ -1,4 +1,5 @@
 // What the planner is given: storages, costs, workspaces, updates, blocks, order.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --print-planning-problem -o /dev/null 2>&1 | FileCheck %s
 
 func.func private @f(%x: tensor<16xf32>) -> tensor<16xf32> attributes {ckopt.kernel = "elementwise"} {

@@ -1,4 +1,5 @@
 // What a policy costs against a plan without it: quickly, thoroughly, or not at all.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --remat="policy=nothing_saveable report=%t.quick.json" -o %t.quick.mlir
 // RUN: FileCheck %s --check-prefix=QUICK < %t.quick.json
 // RUN: ckopt-opt %s --remat="policy=nothing_saveable compare=on budget=min report=%t.on.json" | FileCheck %s --check-prefix=ON

@@ -1,5 +1,6 @@
 // Measured times between ranks cost collectives of as many ranks: between two sizes by
 // interpolation, beyond the last by bytes; other numbers of ranks keep the model.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --remat=cost-model=profile=%S/Inputs/links.json | FileCheck %s
 // RUN: echo '{"format": "ckopt-profile/1", "collectives": [{"op": "sum", "ranks": 2, "points": [[1, 1]]}]}' > %t.json
 // RUN: not ckopt-opt %s --remat=cost-model=profile=%t.json 2>&1 | FileCheck %s --check-prefix=OP

@@ -1,4 +1,5 @@
 // CKOPT_DEBUG names parts that say what they decide; others, and all without it, are silent.
+// REQUIRES: compiler
 // RUN: env CKOPT_DEBUG=all ckopt-opt %s --layout --fuse --remat=effort=0 --plan-memory -o /dev/null 2>&1 | FileCheck %s
 // RUN: env CKOPT_DEBUG=planner,remat ckopt-opt %s --fuse --remat="budget=min effort=0" -o /dev/null 2>&1 | FileCheck %s --check-prefix=SOME
 // RUN: ckopt-opt %s --fuse --remat=effort=0 --plan-memory -o /dev/null 2>&1 | count 0

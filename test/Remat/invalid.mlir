@@ -1,4 +1,5 @@
 // Budgets that no plan fits, and functions that cannot be planned.
+// REQUIRES: compiler
 // RUN: split-file %s %t
 // RUN: not ckopt-opt %t/small.mlir --remat=budget=4KiB 2>&1 | FileCheck %s --check-prefix=SMALL
 // RUN: not ckopt-opt %t/small.mlir --remat=budget=1kb5 2>&1 | FileCheck %s --check-prefix=MALFORMED

@@ -1,4 +1,5 @@
 // Order and recomputation of kernel calls under a budget.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --remat | FileCheck %s --check-prefix=FREE
 // RUN: ckopt-opt %s --remat=budget=min | FileCheck %s --check-prefix=MIN
 // RUN: ckopt-opt %s --remat=budget=min --cse --canonicalize --cse | FileCheck %s --check-prefix=MIN

@@ -1,5 +1,6 @@
 // What is in flight lies at multiples of the alignment that a device asks for, where
 // places are looked for within a budget.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --remat=budget=2900 --overlap --plan-memory --verify-arena | FileCheck %s
 
 module attributes {ckopt.alignment = 256 : i64} {

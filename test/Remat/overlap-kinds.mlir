@@ -1,4 +1,5 @@
 // What each kind of collective keeps alive, and that collectives keep their order.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --overlap --plan-memory --split-input-file | FileCheck %s
 
 func.func private @f(%x: tensor<4096xf32>) -> tensor<4096xf32> attributes {ckopt.kernel = "elementwise"} {

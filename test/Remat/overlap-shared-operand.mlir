@@ -1,5 +1,6 @@
 // A tensor that is summed for two results (equal gradients of two parameters) is one operand of the
 // call: it blocks its rank, and the other sum overlaps.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --overlap --plan-memory | FileCheck %s
 
 func.func private @f(%x: tensor<4096xf32>) -> tensor<4096xf32> attributes {ckopt.kernel = "elementwise"} {

@@ -1,5 +1,6 @@
 // A sum starts once its operand is there, in its bytes, and is waited for where it is
 // first read; kernels between keep their order.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --overlap --plan-memory | FileCheck %s
 // Room for the results, but not for the sum's workspace beside all of them: the plan
 // without overlap fits, and the sum blocks its rank as before.

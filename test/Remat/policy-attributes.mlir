@@ -1,4 +1,5 @@
 // Attributes on ops say what to keep and what to compute again; fuse hands them on to calls, equal kernels stay one.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --fuse | FileCheck %s --check-prefix=FUSE
 // RUN: ckopt-opt %s --fuse --annotate-kernels --remat | FileCheck %s --check-prefix=REMAT
 // RUN: ckopt-opt %s --fuse --annotate-kernels --remat=auto=softmax. | FileCheck %s --check-prefix=AUTO

@@ -1,4 +1,5 @@
 // Rules that match nothing, disagree or are malformed are errors that name the rule and what comes near it.
+// REQUIRES: compiler
 // RUN: not ckopt-opt %s --remat="save=blok1" 2>&1 | FileCheck %s --check-prefix=NOTHING
 // RUN: not ckopt-opt %s --remat="recompute=block" 2>&1 | FileCheck %s --check-prefix=PART
 // RUN: not ckopt-opt %s --remat="save=op:conv" 2>&1 | FileCheck %s --check-prefix=KIND

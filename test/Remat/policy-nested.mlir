@@ -1,4 +1,5 @@
 // Regions that attributes name keep only their inputs, an inner one inside of the recomputation of the outer one.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --remat=fixed-order | FileCheck %s
 // RUN: ckopt-opt %s --remat="fixed-order save=a2" | FileCheck %s --check-prefix=SAVE
 

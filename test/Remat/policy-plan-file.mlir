@@ -1,4 +1,5 @@
 // A plan is written, edited and fed back; one that is stale or wrong is refused with the reason.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --remat="budget=min plan-out=%t.json" | FileCheck %s --check-prefix=MIN
 // RUN: FileCheck %s --check-prefix=FILE < %t.json
 // RUN: ckopt-opt %s --remat="plan=%t.json" | FileCheck %s --check-prefix=MIN

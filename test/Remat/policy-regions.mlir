@@ -1,4 +1,5 @@
 // Checkpointed regions keep only their inputs; blocks are found by structure; regions may keep what a policy names.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --remat="policy=per-block report=%t.json" | FileCheck %s --check-prefix=BLOCKS
 // RUN: FileCheck %s --check-prefix=REPORT < %t.json
 // RUN: ckopt-opt %s --remat="policy=sequential:2" | FileCheck %s --check-prefix=SEQUENTIAL

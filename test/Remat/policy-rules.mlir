@@ -1,4 +1,5 @@
 // Rules on names and kinds keep values or let go of them; names beat kinds.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --remat="recompute=b2" | FileCheck %s --check-prefix=ONE
 // RUN: ckopt-opt %s --remat="recompute=op:sqrt save=b[13]" | FileCheck %s --check-prefix=ONE
 // RUN: ckopt-opt %s --remat="recompute='op:ckopt.sqrt'" | FileCheck %s --check-prefix=KIND

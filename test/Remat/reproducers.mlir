@@ -1,5 +1,6 @@
 // Pipelines that MLIR prints hold all options, also those that were not given: they run again, pasted and
 // from reproducers, for every pass of ckopt-opt (200 processes; unit.PhaseEquivalenceTest pastes those of the phases).
+// REQUIRES: compiler
 // RUN: %if long-tests %{ ckopt-opt %S/../Autodiff/mlp.mlir --attach-loss -o %t.loss.mlir %}
 // RUN: %if long-tests %{ ckopt-opt %t.loss.mlir --autodiff -o %t.gradient.mlir %}
 // RUN: %if long-tests %{ ckopt-opt %t.gradient.mlir --optimizer -o %t.step.mlir %}

@@ -33,8 +33,7 @@
 // PRINTED: effort=0.30000000000000004 fixed-order=true
 // PRINTED-SAME: search-to-limit=true seed=18446744073709551615 skip-unsupported=false strategy=prices threads=2 time-limit=0.1 work-limit=300000
 
-// NESTED: func.func(
-// NESTED-NEXT: remat{
+// NESTED: func.func({{[[:space:]]*}}remat{
 // NESTED-SAME: effort=1 fixed-order=false
 // NESTED-SAME: order-only=true
 // NESTED-SAME: seed=1 {{.*}}strategy=auto threads=0 time-limit=60 work-limit=0

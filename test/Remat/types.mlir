@@ -20,9 +20,9 @@ func.func @inner(%x: tensor<4xf32>) -> tensor<*xf32> {
 
 // -----
 
-// expected-error @+1 {{planning needs elements of known size; that of '!tosa.shape<2>'}}
-func.func @elements(%x: tensor<4x!tosa.shape<2>>) -> tensor<4x!tosa.shape<2>> {
-  return %x : tensor<4x!tosa.shape<2>>
+// expected-error @+1 {{planning needs elements of known size; that of '!shape.size'}}
+func.func @elements(%x: tensor<4x!shape.size>) -> tensor<4x!shape.size> {
+  return %x : tensor<4x!shape.size>
 }
 
 // -----

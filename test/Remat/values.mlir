@@ -1,5 +1,6 @@
 // A plan computes the same values as the program: interpreted before and after, with views,
 // an update of a state that is read again, and a dropout.
+// REQUIRES: compiler
 // RUN: ckopt-opt %s --fuse --test-reference=function=step | grep ^result > %t.before
 // RUN: ckopt-opt %s --fuse --remat=budget=min | FileCheck %s
 // RUN: ckopt-opt %s --fuse --remat=budget=min --test-reference=function=step | grep ^result > %t.after

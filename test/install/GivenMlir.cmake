@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# -DMLIR_DIR of another MLIR is an error that says both versions, in place of a build
-# against the one that the system has.
+# The MLIR that -DMLIR_DIR names is taken or refused: an error says both versions, in
+# place of a build against the one that the system has.
 set(folder ${WORK}/other-mlir)
-file(WRITE ${folder}/MLIRConfigVersion.cmake [=[
-set(PACKAGE_VERSION "19.1.7")
-if("19.1" VERSION_EQUAL "${PACKAGE_FIND_VERSION_MAJOR}.${PACKAGE_FIND_VERSION_MINOR}")
-  set(PACKAGE_VERSION_COMPATIBLE 1)
-endif()
-]=])
 file(WRITE ${WORK}/check.cmake
-  "include(${SOURCE}/cmake/CkoptGivenMlir.cmake)\nckopt_check_given_mlir(\"\${MLIR_DIR}\")\n")
-macro(check dir)
-  execute_process(COMMAND ${CMAKE_COMMAND} -DMLIR_DIR=${dir} -P ${WORK}/check.cmake
+  "include(${SOURCE}/cmake/CkoptFindLlvm.cmake)\nckopt_check_given(MLIR \"\${MLIR_DIR}\" \${KNOWN})\n")
+# check(VERSION KNOWN OUTCOME): what is said of an MLIR of that version (empty: none in
+# the folder); an empty outcome: it is taken.
+function(check version known outcome)
+  file(REMOVE_RECURSE ${folder})
+  if(version)
+    file(WRITE ${folder}/MLIRConfig.cmake "")
+    file(WRITE ${folder}/MLIRConfigVersion.cmake "set(PACKAGE_VERSION \"${version}\")\n")
+  endif()
+  execute_process(COMMAND ${CMAKE_COMMAND} -DMLIR_DIR=${folder} "-DKNOWN=${known}" -P ${WORK}/check.cmake
                   RESULT_VARIABLE code ERROR_VARIABLE text)
   string(REGEX REPLACE "[ \n]+" " " text "${text}")
-endmacro()
-check(${folder})
-if(code EQUAL 0 OR NOT text MATCHES "MLIR_DIR names MLIR 19.1.7.*ckopt needs MLIR 22.1")
-  message(FATAL_ERROR "MLIR 19.1.7 was taken: ${code} ${text}")
-endif()
-file(READ ${folder}/MLIRConfigVersion.cmake config)
-string(REPLACE "19.1" "22.1" config "${config}")
-file(WRITE ${folder}/MLIRConfigVersion.cmake "${config}")
-check(${folder})
-if(NOT code EQUAL 0)
-  message(FATAL_ERROR "MLIR 22.1.7 was refused: ${text}")
-endif()
+  if(outcome STREQUAL "" AND NOT code EQUAL 0)
+    message(FATAL_ERROR "MLIR ${version} was refused: ${text}")
+  endif()
+  if(NOT outcome STREQUAL "" AND (code EQUAL 0 OR NOT text MATCHES "${outcome}"))
+    message(FATAL_ERROR "MLIR ${version}: ${code} ${text}")
+  endif()
+endfunction()
+check(22.1.7 "22.1" "")
+check(22.1.0 "22.1;19.1" "")
+check(19.1.7 "22.1;19.1" "")
+check(19.1.7 "22.1" "MLIR_DIR names .*which is MLIR 19.1.7, and what is built needs MLIR 22.1: ")
+check(21.1.8 "22.1;19.1" "which is MLIR 21.1.8, and what is built needs MLIR 22.1 or 19.1: ")
+check(22.10.0 "22.1;19.1" "which is MLIR 22.10.0, ")
+check("" "22.1;19.1" "MLIR_DIR names .*where no MLIRConfig.cmake lies")

@@ -27,7 +27,7 @@ import tempfile
 COMMON = ["Base", "Support", "Interfaces", "Dialect", "Reference", "Analysis"]
 # The layers whose sources are in lib/Transforms.
 TRANSFORMS = ["Normalize", "Autodiff", "Distribute", "Losses", "Optimizers", "Layout", "Fuse",
-              "MemoryPlan", "Remat", "Precision"]
+              "MemoryPlan", "Remat", "Overlap", "Precision"]
 EVERYTHING = COMMON + TRANSFORMS + ["CodeGen", "Target", "Target/Cpu", "Target/Cuda", "Train/Data",
                                     "Planner", "Runtime", "Ranks", "Frontend", "Compiler"]
 
@@ -57,7 +57,8 @@ LAYERS = {
     "Optimizers": COMMON + ["Autodiff", "Distribute"],
     "Layout": COMMON + ["Runtime"],
     "Fuse": COMMON + ["Runtime"],
-    "Remat": COMMON + ["Planner", "MemoryPlan", "Target", "Distribute"],
+    "Remat": COMMON + ["Planner", "Target"],
+    "Overlap": COMMON + ["Planner", "MemoryPlan", "Target", "Distribute", "Remat"],
     "CodeGen": COMMON + ["Runtime", "Target"],
     "Precision": COMMON + ["Runtime", "Target", "CodeGen"],
     "Target/Cpu": COMMON + ["Runtime", "Target", "CodeGen"],

@@ -27,7 +27,6 @@ PLACES = re.compile(r"/Dialect/Ckopt/IR/|/Frontend/Onnx/.*Handlers\.cpp$|(Models
 REASONS = {
     "Normalize/AttentionMatch.cpp": (3, "the ops of a pattern; other ops are no attention, which is right"),
     "Normalize/MakeEval.cpp": (1, "the ops of a pattern; a statistic behind others is that of the batch, with a remark"),
-    "Remat/Passes.cpp": (1, "a function of anything else is canonicalized before it is planned, which is safe"),
     "Autodiff/Bounds.cpp": (2, "algebra of signs and poles, for rules; the tutorial's step 3 sends there"),
 }
 

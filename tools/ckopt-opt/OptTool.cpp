@@ -3,12 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "RunOpt.h"
 #include "TestPasses.h"
-#include "ckopt/Base/Version.h"
 #include "ckopt/Compiler/Phases.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
-#include "ckopt/Support/Debug.h"
-#include "ckopt/Support/GuardedOutput.h"
 #include "ckopt/Target/Cuda/BlockToPTX/Passes.h"
 #include "ckopt/Tool/Main.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -31,18 +29,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "llvm/Config/llvm-config.h"
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/raw_ostream.h"
-
-/// Hides flags that LLVM's code generators register, since --help is about
-/// passes. --help-hidden still lists them.
-static void hideFlagsOfLibraries() {
-  for (auto &[name, flag] : llvm::cl::getRegisteredOptions())
-    if (name != "help" && name != "version")
-      flag->setHiddenFlag(llvm::cl::Hidden);
-}
 
 void ckopt::registerOptDialects(mlir::DialectRegistry &registry) {
   registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
@@ -63,24 +49,14 @@ void ckopt::registerOptDialects(mlir::DialectRegistry &registry) {
   ckopt::registerAllDialects(registry);
 }
 
-int ckopt::optMain(int argc, char **argv) {
-  ckopt::guardOutput("ckopt-opt");
-  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
-    os << ckopt::versionLine("ckopt-opt", LLVM_VERSION_STRING) << "\n";
-  });
-  hideFlagsOfLibraries();
-  llvm::cl::opt<bool> printsCounters(
-      "ckopt-stats",
-      llvm::cl::desc("Print how often passes and planner did what"));
-  mlir::DialectRegistry registry;
+static void registerAll(mlir::DialectRegistry &registry) {
   ckopt::registerOptDialects(registry);
   ckopt::registerAllPasses();
   ckopt::registerBlockToPTXPasses();
   ckopt::registerTestPasses();
   ckopt::registerPrintPasses();
-  llvm::LogicalResult result =
-      mlir::MlirOptMain(argc, argv, "ckopt optimizer driver\n", registry);
-  if (printsCounters)
-    ckopt::debug::printCounters(llvm::errs());
-  return mlir::asMainReturnCode(result);
+}
+
+int ckopt::optMain(int argc, char **argv) {
+  return runOpt(argc, argv, "ckopt-opt", registerAll);
 }

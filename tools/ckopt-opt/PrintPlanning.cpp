@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "TestPasses.h"
 #include "ckopt/Analysis/PlanningProblem.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"

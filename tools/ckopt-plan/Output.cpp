@@ -137,6 +137,8 @@ void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
   if (plan.provenMinimum > 0 && !note.empty())
     os << " (" << note << ")";
   os << "\n";
+  if (*boundsNote())
+    os << "bounds          " << boundsNote() << "\n";
   if (options.planSeconds >= 0)
     os << "seconds         " << llvm::format("%.2f", options.planSeconds)
        << "\n";

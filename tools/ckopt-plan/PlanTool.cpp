@@ -209,10 +209,13 @@ llvm::Expected<int> run(int argc, char **argv) {
     llvm::outs() << versionLine("ckopt-plan") << "\n";
     return ExitOk;
   }
-  llvm::scope_exit printAtEnd([&] {
-    if (line->counters)
-      debug::printCounters(llvm::errs());
-  });
+  struct PrintAtEnd {
+    bool counters;
+    ~PrintAtEnd() {
+      if (counters)
+        debug::printCounters(llvm::errs());
+    }
+  } printAtEnd{line->counters};
   if (llvm::Error error = checkDistinct(line->outputs, line->inputs))
     return std::move(error);
   OutputLocks locks;

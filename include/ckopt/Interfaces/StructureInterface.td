@@ -62,6 +62,8 @@ def ContractionOpInterface : OpInterface<"ContractionOpInterface"> {
   let methods = [
     InterfaceMethod<"Whose rates and whose code it has.",
       "::ckopt::ContractionKind", "getContractionKind">,
+    InterfaceMethod<"Whether it is the gradient of one, with products and rates of its own.",
+      "bool", "isGradient", (ins), "", /*defaultImplementation=*/"return false;">,
     InterfaceMethod<[{
         Whether operand `index` is multiplied; others are added, or choose what
         is.

@@ -9,33 +9,11 @@
 #ifndef CKOPT_MEMORYPLAN_MEMORYPLAN_H
 #define CKOPT_MEMORYPLAN_MEMORYPLAN_H
 
-#include "ckopt/Analysis/PlanningHooks.h"
+#include "ckopt/Analysis/Arguments.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace ckopt {
-
-/// Attribute of a function between `remat` and `plan-memory`: the bytes that
-/// hold all results and workspaces. Offsets of kernel calls then count from the
-/// first byte above the arguments.
-inline constexpr llvm::StringLiteral kPackedBytes = "ckopt.packed_bytes";
-
-/// The places of the arguments of several functions.
-struct ArgumentRegion {
-  /// Offset of each function's arguments, in bytes from the arena's start; -1
-  /// for arguments that are no tensors.
-  llvm::SmallVector<llvm::SmallVector<int64_t>> offsets;
-  /// The first byte that other values may take, and the end of the last
-  /// argument.
-  int64_t bytes = 0, end = 0;
-};
-
-/// Places all arguments that have bytes. Arguments of one name are one tensor.
-/// Fails with an error if such arguments differ in type.
-mlir::FailureOr<ArgumentRegion>
-placeArguments(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
-               const TypeSizes &sizes = {});
 
 /// Places all functions in one arena and verifies the result. Offsets that
 /// `remat` set are kept; other results are packed now. May move makers of new

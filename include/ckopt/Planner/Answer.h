@@ -77,6 +77,11 @@ private:
   uint8_t bits = 0;
 };
 
+/// Returns what is to be said beside bounds on cost, and beside the lack of
+/// proofs: that the planner was built without the means to find better ones; ""
+/// where it was not.
+const char *boundsNote();
+
 /// Statements on the plans of one graph for one budget.
 struct Answer {
   Status status = Status::Unknown;

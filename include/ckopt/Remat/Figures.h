@@ -34,6 +34,7 @@ struct RematFigures {
   planner::Status status = planner::Status::Unknown;
   planner::Scope scope; ///< as planner::Answer::scope
   std::string strategy, costModel;
+  std::string boundsNote; ///< as planner::boundsNote()
   /// Without a plan: the reason, as in the error.
   std::string message;
   int64_t budget = 0;        ///< budget in bytes; 0: none

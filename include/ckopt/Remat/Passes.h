@@ -26,9 +26,6 @@ std::unique_ptr<mlir::Pass> createRematPass(RematOptions options,
                                             RematResult *result = nullptr,
                                             const RematPassOptions &which = {});
 
-/// Creates the pass with costs that were read already.
-std::unique_ptr<mlir::Pass> createOverlapPass(const CostOptions &costs);
-
 /// Parses the pass's textual options, and reads the files that they name;
 /// `search` gets the options of the search. Usage errors name the mistake.
 /// Options that only the pass knows (which functions, report, plan-out) are not

@@ -11,6 +11,7 @@
 #ifndef CKOPT_SUPPORT_ARRAYFILE_H
 #define CKOPT_SUPPORT_ARRAYFILE_H
 
+#include "ckopt/Support/FilePaths.h"
 #include "ckopt/Support/HostTensor.h"
 #include "llvm/ADT/StringRef.h"
 #include <functional>
@@ -60,11 +61,6 @@ struct ArrayFile {
 /// in the folder `cache`, or ("") into memory.
 llvm::Expected<ArrayFile> openArrayFile(llvm::StringRef path,
                                         llvm::StringRef cache = "");
-
-/// Returns the files that match a pattern, in the order of their names: `*`,
-/// `?` and `[...]` in the last part of the path. Without these it returns the
-/// path itself; a pattern without a match is an error.
-llvm::Expected<std::vector<std::string>> listFiles(llvm::StringRef pattern);
 
 /// Maps a file of numbers without any header.
 llvm::Expected<HostArray> mapNumbers(llvm::StringRef path, DType dtype);

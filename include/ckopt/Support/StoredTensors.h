@@ -12,6 +12,7 @@
 #ifndef CKOPT_SUPPORT_STOREDTENSORS_H
 #define CKOPT_SUPPORT_STOREDTENSORS_H
 
+#include "ckopt/Support/FilePaths.h"
 #include "ckopt/Support/Safetensors.h"
 #include <optional>
 
@@ -59,10 +60,6 @@ private:
   std::vector<std::string> files; ///< their names
   bool checksums = false;
 };
-
-/// Resolves links in a path: the folder of shares lies next to the index
-/// itself.
-std::string targetOfLink(llvm::StringRef path);
 
 } // namespace ckopt
 

@@ -11,19 +11,10 @@
 #ifndef CKOPT_TARGET_TARGETREGISTRY_H
 #define CKOPT_TARGET_TARGETREGISTRY_H
 
+#include "ckopt/Target/PlannedRates.h"
 #include "ckopt/Target/TargetInfo.h"
-#include "mlir/IR/BuiltinAttributes.h"
 
 namespace ckopt {
-
-/// On modules: the target that kernels were planned for.
-inline constexpr llvm::StringLiteral kTargetAttr = "ckopt.target";
-
-/// On modules: the rates that plans weigh kernels by, if they are not the
-/// target's own.
-inline constexpr llvm::StringLiteral kRatesAttr = "ckopt.rates";
-mlir::DictionaryAttr ratesAttr(mlir::MLIRContext *context,
-                               const MachineRates &rates);
 
 /// Adds a target, which must live as long as the program; adding it again does
 /// nothing. Refuses another one of the same name, and traits that no step could
@@ -35,10 +26,6 @@ llvm::Expected<const TargetInfo *> findTarget(llvm::StringRef name);
 
 /// The targets that are registered, in that order.
 std::vector<const TargetInfo *> allTargets();
-
-/// Rates of the target that an op's module was planned for; otherwise the
-/// defaults.
-MachineRates ratesOf(mlir::Operation *op);
 
 } // namespace ckopt
 

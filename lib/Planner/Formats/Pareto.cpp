@@ -189,6 +189,8 @@ std::string planner::printPareto(const Graph &graph, const ParetoCurve &curve) {
     out.attribute("base_cost", curve.baseCost);
     out.attribute("program_order_peak", curve.programPeak);
     out.attribute("proven_minimum", curve.provenMinimum);
+    if (*boundsNote())
+      out.attribute("bounds_note", boundsNote());
     writeScope(out, curve.scope);
     if (!curve.points.empty())
       out.attribute("minimum_budget", curve.points.front().budget);

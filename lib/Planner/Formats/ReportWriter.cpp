@@ -64,6 +64,8 @@ void writeBounds(json::OStream &out, const Result &result,
     out.attribute("memory", plan.provenMinimum);
     if (plan.minimumBudget > 0)
       out.attribute("smallest_found", plan.minimumBudget);
+    if (*boundsNote())
+      out.attribute("note", boundsNote());
   });
   if (!result.hasPlan())
     return;

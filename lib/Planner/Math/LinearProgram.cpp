@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Math/LinearProgram.h"
+#include "ckopt/Planner/Answer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +24,9 @@
 #pragma clang diagnostic pop
 
 using namespace ckopt::planner;
+
+bool ckopt::planner::haveLinearPrograms() { return true; }
+const char *ckopt::planner::boundsNote() { return ""; }
 
 struct LinearProgram::Impl {
   Clp_Simplex *clp = Clp_newModel();

@@ -16,6 +16,9 @@
 
 namespace ckopt::planner {
 
+/// Returns whether there is code that solves them: without it, bounds are 0.
+bool haveLinearPrograms();
+
 /// Minimize cost * x, rows: sum of terms >= least, 0 <= x <= 1; columns can be
 /// fixed, rows added, and each solve starts from the basis of the one before.
 class LinearProgram {

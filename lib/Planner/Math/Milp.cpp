@@ -421,5 +421,7 @@ MilpResult Tree::run() {
 MilpResult ckopt::planner::solveMilp(const Milp &milp,
                                      const MilpOptions &options,
                                      Deadline &deadline) {
+  if (!haveLinearPrograms())
+    return {}; // without bounds a search would only use the work up
   return Tree(milp, options, deadline).run();
 }

@@ -19,9 +19,10 @@
 //===----------------------------------------------------------------------===//
 #include "Described.h"
 #include "Planning.h"
+#include "ckopt/Analysis/Arguments.h"
 #include "ckopt/Analysis/OpFacts.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "ckopt/Planner/Simulator.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Remat/Remat.h"
@@ -180,8 +181,8 @@ void PlanApplier::addBarrier(Operation *clone, IntegerAttr number) {
   Value value = operand.get();
   Operation *barrier;
   if (apart == "barrier") {
-    barrier = BarrierOp::create(builder, clone->getLoc(), value.getType(),
-                                value, number);
+    barrier = compat::create<BarrierOp>(builder, clone->getLoc(),
+                                        value.getType(), value, number);
   } else {
     OperationState state(clone->getLoc(), apart, value, value.getType());
     barrier = builder.create(state);

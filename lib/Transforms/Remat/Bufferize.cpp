@@ -7,7 +7,8 @@
 // so the barrier is not needed.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "ckopt/Remat/Remat.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -17,7 +18,7 @@ using namespace mlir::bufferization;
 
 namespace {
 struct BarrierModel
-    : BufferizableOpInterface::ExternalModel<BarrierModel, ckopt::BarrierOp> {
+    : ckopt::compat::BufferModel<BarrierModel, ckopt::BarrierOp> {
   /// Barriers on scalars are removed as well.
   bool hasTensorSemantics(Operation *) const { return true; }
   bool bufferizesToMemoryRead(Operation *, OpOperand &,
@@ -32,15 +33,14 @@ struct BarrierModel
                                       const AnalysisState &) const {
     return {{op->getResult(0), BufferRelation::Equivalent}};
   }
-  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
-                          const BufferizationOptions &options,
-                          BufferizationState &state) const {
+  LogicalResult toBuffers(Operation *op, RewriterBase &rewriter,
+                          ckopt::compat::GetBuffer getBuffer) const {
     Value input = op->getOperand(0);
     if (!isa<TensorType>(input.getType())) {
       rewriter.replaceOp(op, input);
       return success();
     }
-    FailureOr<Value> buffer = getBuffer(rewriter, input, options, state);
+    FailureOr<Value> buffer = getBuffer(input);
     if (failed(buffer))
       return failure();
     replaceOpWithBufferizedValues(rewriter, op, *buffer);

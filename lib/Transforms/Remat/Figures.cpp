@@ -31,6 +31,7 @@ static void forEachField(Figures &f, Visit &&visit) {
   visit("strategy", f.strategy);
   visit("cost_model", f.costModel);
   visit("message", f.message);
+  visit("bounds_note", f.boundsNote);
   visit("budget", f.budget);
   visit("arena", f.arena);
   visit("full_arena", f.fullArena);
@@ -191,6 +192,7 @@ RematFigures ckopt::getFigures(const RematPlan &plan) {
   figures.status = found.status;
   figures.scope = found.scope;
   figures.strategy = plan.result.strategy;
+  figures.boundsNote = planner::boundsNote();
   figures.costModel = plan.problem.costs.describe();
   if (plan.budgetBytes != std::numeric_limits<int64_t>::max())
     figures.budget = plan.budgetBytes;
@@ -259,6 +261,8 @@ void ckopt::writeFigures(llvm::json::OStream &json, const RematFigures &f) {
   json.attribute("memory_bound_bytes", f.memoryBound);
   json.attribute("base_seconds", jsonNumber(f.baseSeconds));
   json.attribute("cost_model", jsonString(f.costModel));
+  if (!f.boundsNote.empty())
+    json.attribute("bounds_note", f.boundsNote);
   if (!f.hasPlan()) {
     json.attribute("message", jsonString(f.message));
     json.attribute("smallest_found_bytes",

@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "Described.h"
 #include "Lowering.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Packing.h"
 #include "ckopt/Planner/Simulator.h"

@@ -13,13 +13,12 @@
 //===----------------------------------------------------------------------===//
 #include "Lowering.h"
 #include "ckopt/Analysis/BufferPeak.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "mlir/Dialect/Arith/Transforms/BufferDeallocationOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/BufferViewFlowOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
@@ -44,15 +43,9 @@ static constexpr int64_t maxOps = 256;
 /// Adds the passes of docs/remat-pass.md that follow `remat`.
 static void addLowering(OpPassManager &passes) {
   passes.addPass(createConvertElementwiseToLinalgPass());
-  bufferization::OneShotBufferizePassOptions options;
-  options.bufferizeFunctionBoundaries = true;
-  options.allowReturnAllocsFromLoops = true;
-  options.functionBoundaryTypeConversion =
-      bufferization::LayoutMapOption::IdentityLayoutMap;
-  passes.addPass(bufferization::createOneShotBufferizePass(options));
-  bufferization::buildBufferDeallocationPipeline(passes);
-  passes.addNestedPass<func::FuncOp>(
-      bufferization::createOptimizeAllocationLivenessPass());
+  compat::addOneShotBufferize(passes);
+  bufferization::buildBufferDeallocationPipeline(passes, {});
+  passes.addNestedPass<func::FuncOp>(compat::createAllocationLivenessPass());
 }
 
 void ckopt::registerLowering(DialectRegistry &registry) {

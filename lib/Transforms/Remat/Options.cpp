@@ -6,6 +6,7 @@
 // counts as not given, because MLIR prints pipelines with all options in them.
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Interfaces/Compat.h"
 #include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Remat/Passes.h"
 #include "ckopt/Support/Error.h"
@@ -235,8 +236,10 @@ RematPassOptions ckopt::printedOptions(const RematOptions &options) {
     if (value == options.compare)
       texts.compare = name.str();
   texts.apart = options.apart;
+  std::vector<std::string> tables;
   for (const auto &table : options.ops)
-    texts.rematOps.push_back(table->source().str());
+    tables.push_back(table->source().str());
+  compat::addTo(texts.rematOps, tables);
   texts.remarks = options.remarks;
   texts.allowUncounted = options.allowUncounted;
   texts.overlap = options.overlap;

@@ -7,9 +7,11 @@
 #include "Described.h"
 #include "Lowering.h"
 #include "PlanSink.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
+#include "ckopt/Interfaces/Compat.h"
+#include "ckopt/Interfaces/KernelInterface.h"
 #include "ckopt/Planner/SearchOptions.h"
 #include "ckopt/Remat/Remat.h"
 #include "ckopt/Support/Error.h"
@@ -94,7 +96,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     all.allowUncounted = allowUncounted;
     all.overlap = overlap;
     all.apart = apart;
-    all.rematOps.assign(rematOps.begin(), rematOps.end());
+    std::vector<std::string> tables(rematOps.begin(), rematOps.end());
+    compat::addTo(all.rematOps, tables);
     return all;
   }
 
@@ -139,7 +142,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
                              const RematOptions &options) {
     bool foreign =
         llvm::any_of(function.front().without_terminator(), [](Operation &op) {
-          return !isa<KernelCallOp, ReshapeOp, PinOp>(op);
+          return !isa<KernelCallOp>(op) &&
+                 !(isa<KernelOpInterface>(op) && isView(&op));
         });
     if (!foreign || !canonicalizeFirst ||
         !function->hasTrait<OpTrait::IsIsolatedFromAbove>())

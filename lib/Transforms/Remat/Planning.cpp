@@ -10,13 +10,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
-#include "RankClock.h"
 #include "Reporting.h"
+#include "ckopt/Analysis/Arguments.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
-#include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
 #include "ckopt/Remat/Figures.h"
+#include "ckopt/Remat/RankClock.h"
 #include "ckopt/Support/Debug.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
@@ -170,6 +171,16 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
   return plan;
 }
 
+std::shared_ptr<planner::MessageClock>
+ckopt::makeRankClock(FunctionOpInterface function,
+                     const PlanningProblem &problem,
+                     const RematOptions &options) {
+  auto *dialect = function->getContext()->getLoadedDialect<CkoptDialect>();
+  auto *clocks =
+      dialect ? dialect->getRegisteredInterface<RankClockInterface>() : nullptr;
+  return clocks ? clocks->makeClock(function, problem, options) : nullptr;
+}
+
 /// Work of a search that only has to find some budget for which a plan exists:
 /// a fraction of a second.
 static constexpr int64_t kShortSearch = 5000000;
@@ -306,7 +317,8 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   os << "no plan of @" << name << words << " fits the budget of "
      << formatBytesExact(plan.budgetBytes);
   if (!isProven)
-    os << " (none was found; it is not proven that there is none)";
+    os << " (none was found; it is not proven that there is none"
+       << (*planner::boundsNote() ? "; " : "") << planner::boundsNote() << ")";
   if (result.plan.minimumBudget > 0)
     os << "; the smallest budget found feasible is "
        << formatBytesExact(result.plan.minimumBudget + reserved)

@@ -62,6 +62,12 @@ void timePlan(RematPlan &plan);
 /// its topmost buffer.
 int64_t lastByte(const planner::Graph &graph, const planner::Plan &found);
 
+/// Returns the clock of the dialect's RankClockInterface; null: messages take
+/// what their costs say.
+std::shared_ptr<planner::MessageClock>
+makeRankClock(mlir::FunctionOpInterface function,
+              const PlanningProblem &problem, const RematOptions &options);
+
 /// Adjusts the proven bounds to the arena: it ends with its last used byte,
 /// while the planner counts whole units of alignment. What these no longer
 /// prove infeasible is unknown.

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Policy.h"
 #include "PolicyRules.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 
 using namespace mlir;
 using namespace ckopt;

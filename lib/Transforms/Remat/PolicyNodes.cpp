@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PolicyNodes.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "ckopt/Planner/Simulator.h"
 #include "llvm/ADT/StringSet.h"
 

@@ -16,8 +16,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Described.h"
-#include "RankClock.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "Planning.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
 

@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PolicyNodes.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"

@@ -9,9 +9,9 @@
 // that of the report.
 //
 //===----------------------------------------------------------------------===//
-#include "mlir/IR/Remarks.h"
 #include "Reporting.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/ADT/MapVector.h"
@@ -89,30 +89,27 @@ static std::mutex engineMutex;
 static void emitSummary(FunctionOpInterface function, const RematPlan &plan) {
   std::lock_guard<std::mutex> lock(engineMutex);
   RematFigures figures = getFigures(plan);
-  remark::detail::InFlightRemark out = remark::analysis(
-      function.getLoc(),
-      remark::RemarkOpts::name("Plan").category("remat").function(
-          function.getName()));
-  if (!out)
-    return;
-  out << remark::metric("Status", planner::statusName(figures.status))
-      << remark::metric("RestrictedTo", llvm::join(figures.scope.names(), ", "))
-      << remark::metric("Nodes", int64_t(plan.problem.ops.size()))
-      << remark::metric("Steps", figures.steps)
-      << remark::metric("Recomputed", figures.recomputed)
-      << remark::metric("Arena", figures.arena)
-      << remark::metric("FullArena", figures.fullArena)
-      << remark::metric("Seconds", figures.seconds)
-      << remark::metric("BaseSeconds", figures.baseSeconds)
-      << remark::metric(
-             "SearchGainsAtMost",
-             figures.lowerBound > 0
-                 ? formatPercent(
-                       std::max(0.0, figures.seconds / figures.lowerBound - 1),
-                       2)
-                 : "unknown")
-      << remark::metric("Work", plan.result.work)
-      << remark::metric("Uncounted", figures.uncounted);
+  compat::Remark out(function.getLoc(), "Plan", function.getName(),
+                     /*passed=*/false);
+  out.metric("Status", planner::statusName(figures.status))
+      .metric("RestrictedTo", llvm::join(figures.scope.names(), ", "))
+      .metric("Nodes", int64_t(plan.problem.ops.size()))
+      .metric("Steps", figures.steps)
+      .metric("Recomputed", figures.recomputed)
+      .metric("Arena", figures.arena)
+      .metric("FullArena", figures.fullArena)
+      .metric("Seconds", figures.seconds)
+      .metric("BaseSeconds", figures.baseSeconds)
+      .metric(
+          "SearchGainsAtMost",
+          figures.lowerBound > 0
+              ? formatPercent(
+                    std::max(0.0, figures.seconds / figures.lowerBound - 1), 2)
+              : "unknown")
+      .metric("Work", plan.result.work)
+      .metric("Uncounted", figures.uncounted);
+  if (!figures.boundsNote.empty())
+    out.metric("BoundsNote", figures.boundsNote);
 }
 
 /// Emits a remark through the context's remark engine, if it has one.
@@ -120,25 +117,19 @@ static void emitOptimizationRemark(Location loc, StringRef function,
                                    const planner::ValueReport &value) {
   std::lock_guard<std::mutex> lock(engineMutex);
   bool again = value.fate == planner::Fate::Again;
-  auto opts = remark::RemarkOpts::name(again ? "Recomputed" : "Kept")
-                  .category("remat")
-                  .function(function);
-  remark::detail::InFlightRemark out =
-      again ? remark::passed(loc, opts) : remark::analysis(loc, opts);
-  if (!out)
-    return;
-  out << remark::metric("Value", value.name)
-      << remark::metric("Bytes", value.bytes)
-      << remark::metric("FirstStep", value.firstStep)
-      << remark::metric("LastStep", value.lastStep)
-      << remark::metric("Made", value.made)
-      << remark::metric("Seconds", value.cost)
-      << remark::reason("{0}", value.reason);
+  compat::Remark out(loc, again ? "Recomputed" : "Kept", function, again);
+  out.metric("Value", value.name)
+      .metric("Bytes", value.bytes)
+      .metric("FirstStep", value.firstStep)
+      .metric("LastStep", value.lastStep)
+      .metric("Made", value.made)
+      .metric("Seconds", value.cost)
+      .reason(value.reason);
 }
 
 void ckopt::emitPlanRemarks(FunctionOpInterface function, const RematPlan &plan,
                             bool asDiagnostics) {
-  bool asRemarks = function.getContext()->getRemarkEngine() != nullptr;
+  bool asRemarks = compat::collectsRemarks(function.getContext());
   if (!asDiagnostics && !asRemarks)
     return;
   if (asRemarks)

@@ -18,9 +18,10 @@
 #include "Described.h"
 #include "Lowering.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
+#include "ckopt/Interfaces/Compat.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Target/TargetRegistry.h"
+#include "ckopt/Target/PlannedRates.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 
 using namespace mlir;
@@ -86,7 +87,7 @@ void SharedBudget::findCalls() {
   SymbolTableCollection symbols;
   for (auto [i, function] : llvm::enumerate(functions))
     FunctionOpInterface(function)->walk([&, i = i](CallOpInterface call) {
-      auto callee = index.find(call.resolveCallableInTable(&symbols));
+      auto callee = index.find(compat::resolveCallable(call, symbols));
       if (callee == index.end() || callee->second == i)
         return;
       isCalled[callee->second] = 1;

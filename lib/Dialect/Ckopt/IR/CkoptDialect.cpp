@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -26,17 +26,9 @@ void CkoptDialect::initialize() {
       >();
   addOperations<
 #define GET_OP_LIST
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.cpp.inc"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.cpp.inc"
       >();
-}
-
-Operation *CkoptDialect::materializeConstant(OpBuilder &builder,
-                                             Attribute value, Type type,
-                                             Location loc) {
-  auto elements = dyn_cast<ElementsAttr>(value);
-  if (!elements || elements.getType() != type)
-    return nullptr;
-  return ConstantOp::create(builder, loc, elements);
+  addNetworkOps();
 }
 
 //===----------------------------------------------------------------------===//
@@ -68,14 +60,12 @@ LogicalResult CkoptDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                      NamedAttribute attr) {
   if (attr.getName() == attrs::kRole) {
     auto role = dyn_cast<StringAttr>(attr.getValue());
-    bool known =
-        role && llvm::StringSwitch<bool>(role)
-                    .Cases({roles::kInput, roles::kTarget, roles::kParameter,
-                            roles::kFrozen, roles::kState, roles::kConstant,
-                            roles::kSeed, roles::kStep, roles::kLearningRate,
-                            roles::kOptimizerState},
-                           true)
-                    .Default(false);
+    std::initializer_list<StringRef> roles = {
+        roles::kInput,         roles::kTarget, roles::kParameter,
+        roles::kFrozen,        roles::kState,  roles::kConstant,
+        roles::kSeed,          roles::kStep,   roles::kLearningRate,
+        roles::kOptimizerState};
+    bool known = role && llvm::is_contained(roles, role.getValue());
     if (!known)
       return op->emitError()
              << "argument " << argIndex << ": unknown ckopt.role "

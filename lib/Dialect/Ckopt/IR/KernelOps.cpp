@@ -3,11 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace ckopt;
+
+#define GET_OP_CLASSES
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.cpp.inc"
 
 LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto callee = tables.lookupNearestSymbolFrom<FunctionOpInterface>(

@@ -31,6 +31,8 @@ def Ckopt_Dialect : Dialect {
   let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
+  // The pass alone is built without the ops of networks.
+  let extraClassDeclaration = "void addNetworkOps();";
 }
 
 def Ckopt_LayoutAttr : AttrDef<Ckopt_Dialect, "Layout", [

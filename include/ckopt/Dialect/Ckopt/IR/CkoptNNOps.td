@@ -98,6 +98,7 @@ def Ckopt_AttentionOp : Ckopt_AttentionLike<"attention", [SampleAxisOpInterface]
 }
 
 def Ckopt_AttentionGradOp : Ckopt_AttentionLike<"attention_grad"> {
+  let extraClassDeclaration = attentionDecl # "bool isGradient() { return true; }\n";
   let summary = "Gradients of attention with respect to query, key and value; makes the probabilities again from lse";
   let arguments = !con(scoreOperands, (ins Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$lse, Ckopt_FloatTensor:$grad), scoreAttrs);
   let results = (outs Ckopt_FloatTensor:$query_grad, Ckopt_FloatTensor:$key_grad, Ckopt_FloatTensor:$value_grad);

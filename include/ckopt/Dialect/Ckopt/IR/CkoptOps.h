@@ -6,7 +6,7 @@
 #ifndef CKOPT_DIALECT_CKOPT_IR_CKOPTOPS_H
 #define CKOPT_DIALECT_CKOPT_IR_CKOPTOPS_H
 
-#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.h"
 #include "ckopt/Interfaces/KernelInterface.h"
 #include "ckopt/Interfaces/StructureInterface.h"
 #include "mlir/Dialect/Traits.h"

@@ -1,4 +1,4 @@
-//===- CkoptOps.td - all ops of the ckopt dialect -----------*- tablegen -*-===//
+//===- CkoptOps.td - the ops of networks and steps ----------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,6 +12,5 @@ include "ckopt/Dialect/Ckopt/IR/CkoptReductionOps.td"
 include "ckopt/Dialect/Ckopt/IR/CkoptNNOps.td"
 include "ckopt/Dialect/Ckopt/IR/CkoptTrainingOps.td"
 include "ckopt/Dialect/Ckopt/IR/CkoptCollectiveOps.td"
-include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.td"
 
 #endif // CKOPT_DIALECT_CKOPT_OPS

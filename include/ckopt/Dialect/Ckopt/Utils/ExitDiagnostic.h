@@ -11,7 +11,7 @@
 #define CKOPT_DIALECT_CKOPT_UTILS_EXITDIAGNOSTIC_H
 
 #include "ckopt/Base/ExitCodes.h"
-#include "mlir/IR/Diagnostics.h"
+#include "ckopt/Dialect/Ckopt/Utils/DiagnosticMetadata.h"
 
 #include <optional>
 
@@ -22,18 +22,20 @@ inline constexpr llvm::StringLiteral kExitCodeTag = "ckopt.exit_code";
 
 /// Gives the error an exit code; without one it is ExitInputError.
 inline void setExitCode(mlir::InFlightDiagnostic &error, ExitCode code) {
-  auto &metadata = error.getUnderlyingDiagnostic()->getMetadata();
-  metadata.push_back(mlir::DiagnosticArgument(llvm::StringRef(kExitCodeTag)));
-  metadata.push_back(mlir::DiagnosticArgument(int64_t(code)));
+  auto *metadata = metadataOf(*error.getUnderlyingDiagnostic());
+  if (!metadata)
+    return;
+  metadata->push_back(mlir::DiagnosticArgument(llvm::StringRef(kExitCodeTag)));
+  metadata->push_back(mlir::DiagnosticArgument(int64_t(code)));
 }
 
 inline std::optional<ExitCode> getExitCode(mlir::Diagnostic &error) {
   using Kind = mlir::DiagnosticArgument::DiagnosticArgumentKind;
-  auto &metadata = error.getMetadata();
-  for (size_t i = 0; i + 1 < metadata.size(); ++i)
-    if (metadata[i].getKind() == Kind::String &&
-        metadata[i].getAsString() == kExitCodeTag)
-      return ExitCode(metadata[i + 1].getAsInteger());
+  auto *metadata = metadataOf(error);
+  for (size_t i = 0; metadata && i + 1 < metadata->size(); ++i)
+    if ((*metadata)[i].getKind() == Kind::String &&
+        (*metadata)[i].getAsString() == kExitCodeTag)
+      return ExitCode((*metadata)[i + 1].getAsInteger());
   return std::nullopt;
 }
 

@@ -11,7 +11,7 @@
 #define CKOPT_DIALECT_CKOPT_UTILS_SETTINGDIAGNOSTIC_H
 
 #include "ckopt/Base/MessageText.h"
-#include "mlir/IR/Diagnostics.h"
+#include "ckopt/Dialect/Ckopt/Utils/DiagnosticMetadata.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -23,9 +23,11 @@ inline constexpr llvm::StringLiteral kSettingTag = "ckopt.setting";
 
 /// Marks the next argument of the diagnostic as a setting.
 inline void markSetting(mlir::Diagnostic &diagnostic) {
-  auto &metadata = diagnostic.getMetadata();
-  metadata.push_back(mlir::DiagnosticArgument(llvm::StringRef(kSettingTag)));
-  metadata.push_back(
+  auto *metadata = metadataOf(diagnostic);
+  if (!metadata)
+    return;
+  metadata->push_back(mlir::DiagnosticArgument(llvm::StringRef(kSettingTag)));
+  metadata->push_back(
       mlir::DiagnosticArgument(uint64_t(diagnostic.getArguments().size())));
 }
 
@@ -54,11 +56,11 @@ inline mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic,
 inline MessageText textOf(mlir::Diagnostic &diagnostic) {
   using Kind = mlir::DiagnosticArgument::DiagnosticArgumentKind;
   llvm::SmallDenseSet<uint64_t> settings;
-  auto &metadata = diagnostic.getMetadata();
-  for (size_t i = 0; i + 1 < metadata.size(); ++i)
-    if (metadata[i].getKind() == Kind::String &&
-        metadata[i].getAsString() == kSettingTag)
-      settings.insert(metadata[i + 1].getAsUnsigned());
+  auto *metadata = metadataOf(diagnostic);
+  for (size_t i = 0; metadata && i + 1 < metadata->size(); ++i)
+    if ((*metadata)[i].getKind() == Kind::String &&
+        (*metadata)[i].getAsString() == kSettingTag)
+      settings.insert((*metadata)[i + 1].getAsUnsigned());
   MessageText result;
   for (auto [i, argument] : llvm::enumerate(diagnostic.getArguments())) {
     if (settings.contains(i)) {

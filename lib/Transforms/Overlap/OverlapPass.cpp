@@ -10,16 +10,16 @@
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Distribute/Overlap.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Overlap/Passes.h"
 #include "ckopt/Remat/Figures.h"
-#include "ckopt/Remat/Passes.h"
-#include "ckopt/Target/TargetRegistry.h"
+#include "ckopt/Target/PlannedRates.h"
 
 using namespace mlir;
 using namespace ckopt;
 
 namespace ckopt {
 #define GEN_PASS_DEF_OVERLAPPASS
-#include "ckopt/Remat/Passes.h.inc"
+#include "ckopt/Overlap/Passes.h.inc"
 } // namespace ckopt
 
 /// Cost of a call that only begins something: less than any kernel's.

@@ -10,10 +10,12 @@
 // copy of the function, and that of planFlights().
 //
 //===----------------------------------------------------------------------===//
-#include "RankClock.h"
+#include "ckopt/Remat/RankClock.h"
+#include "../Remat/Planning.h"
 #include "ckopt/Distribute/Overlap.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
-#include "ckopt/Target/TargetRegistry.h"
+#include "ckopt/Overlap/Passes.h"
+#include "ckopt/Target/PlannedRates.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -122,10 +124,19 @@ planner::StepTime RankClock::follow(const planner::Plan &plan, int64_t budget) {
   return time;
 }
 
+namespace {
+struct RankClocks : RankClockInterface {
+  using RankClockInterface::RankClockInterface;
+  std::shared_ptr<planner::MessageClock>
+  makeClock(FunctionOpInterface function, const PlanningProblem &problem,
+            const RematOptions &options) const override;
+};
+} // namespace
+
 std::shared_ptr<planner::MessageClock>
-ckopt::makeRankClock(FunctionOpInterface function,
-                     const PlanningProblem &problem,
-                     const RematOptions &options) {
+RankClocks::makeClock(FunctionOpInterface function,
+                      const PlanningProblem &problem,
+                      const RematOptions &options) const {
   auto step = dyn_cast<func::FuncOp>(function.getOperation());
   if (!options.mayReadCallees || !step)
     return nullptr;
@@ -141,4 +152,10 @@ ckopt::makeRankClock(FunctionOpInterface function,
   if (!options.overlap)
     return std::make_shared<BlockingClock>(problem.graph, messages);
   return std::make_shared<RankClock>(step, problem, std::move(messages));
+}
+
+void ckopt::registerRankClock(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *, CkoptDialect *dialect) {
+    dialect->addInterfaces<RankClocks>();
+  });
 }
