@@ -129,8 +129,9 @@ llvm::Error Compilation::checkTrainedTypes() const {
   return makeError(
       ExitUnsupported,
       "'" + opts.model + "': training updates weights of f32 or f64, and " +
-          std::to_string(count) + " are halves: " + names + "; freeze them (" +
-          Setting("freeze") + ", or " + Setting("train", "'lora_.*'") +
+          std::to_string(count) + " are f16 or bf16: " + names +
+          "; freeze them (" + Setting("freeze") + ", or " +
+          Setting("train", "'lora_.*'") +
           " and the like), convert the model to f32 (for speed on a GPU add " +
           Setting("precision", type) +
           "), or keep weights in f32 and cast them where they are read");

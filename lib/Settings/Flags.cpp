@@ -157,7 +157,8 @@ void DriverFlags::addCompilerFlags() {
       flag::oneOf("layout", step.layout));
   readBy("");
   add("precision", "TYPE", all,
-      "f32 (default), bf16, f16: products and convolutions from halves, which "
+      "f32 (default), bf16, f16: products and convolutions read that type, "
+      "which "
       "activations are stored in; parameters, their gradients, sums and losses "
       "stay f32 (docs/precision.md)",
       flag::oneOf("precision", step.precision));

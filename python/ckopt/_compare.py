@@ -15,6 +15,7 @@ import copy
 import hashlib
 import os
 import re
+import warnings
 from collections.abc import Mapping
 
 import numpy
@@ -23,7 +24,7 @@ from torch.utils import _pytree as pytree
 
 from ._export import no_dropout, tensors_of, without_dropouts
 from ._step import compile as _compile
-from .errors import Error, UnsupportedError
+from .errors import Error, UnsupportedError, Warning
 
 
 class ComparisonError(Error):
@@ -169,6 +170,19 @@ def look_at_forward(module, call):
     with torch.random.fork_rng(devices=[]):
         found = _count_norms(module, call.arguments(call.tensors))
     return found, _moved(before, module)
+
+
+def warn_of_draws(module, call):
+    """Says that dropout which is on in eval(), too, is off where a step evaluates."""
+    module = copy_of(module).eval()
+    args, kwargs = call.arguments(call.tensors)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        before = torch.get_rng_state()
+        module(*args, **kwargs)
+        if torch.equal(before, torch.get_rng_state()):
+            return
+    warnings.warn("forward draws random numbers in eval(), too: if it is dropout (training=True), "
+                  "evaluations of the step are without it; noise stays", Warning, stacklevel=3)
 
 
 def _same(was, now):

@@ -268,6 +268,11 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
     inputs and weights that its outputs depend on. What it raises says what to do.
     """
     big = sum(p.nbytes for p in module.parameters()) > 1 << 30
+    args, kwargs = arguments
+    if args and isinstance(args[-1], Mapping) and not kwargs:  # the exporter takes it for kwargs
+        last = [*inspect.signature(module.forward).parameters.values()][:len(args)][-1]
+        if last.kind == last.POSITIONAL_OR_KEYWORD:
+            args, kwargs = args[:-1], {last.name: args[-1]}
     # It warns of each package that is not there, whether the module needs it or not.
     logger = logging.getLogger("torch.onnx._internal.exporter._registration")
     level = logger.level
@@ -275,7 +280,7 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
     try:
         with warnings.catch_warnings(), _evaluated_norms():
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(module, arguments[0], kwargs=arguments[1], dynamo=True,
+            program = torch.onnx.export(module, args, kwargs=kwargs, dynamo=True,
                                         optimize=False, verbose=False, input_names=names,
                                         **settings)
     except ImportError as error:

@@ -25,6 +25,7 @@ from ._compare import (
     look_at_forward,
     refuse_hooks,
     refuse_shared_memory,
+    warn_of_draws,
 )
 from ._export import Call, names_within
 from ._export import export as _write
@@ -159,6 +160,7 @@ def export(module: torch.nn.Module, args: Any, path: str | os.PathLike[str], *,
     if len(frozen) == len(parameters):
         raise InputError("no parameter of the module requires a gradient: nothing would train")
     norms, changed = look_at_forward(module, call)
+    warn_of_draws(module, call)
     refuse_changes(changed, check)
     outputs = _outputs_of(copy_of(module), call)
     names = list(output_names) if output_names else \

@@ -27,6 +27,7 @@ from ._compare import (
     refuse_shared_memory,
     running_variance,
     some,
+    warn_of_draws,
 )
 from ._export import Call, tensors_of
 from ._export import export as _write
@@ -405,6 +406,7 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     if flags.get("freeze_norms") and norms_stay(whole, trained):
         del flags["freeze_norms"]  # the file has them as they are
     norms, changed = look_at_forward(whole, call)
+    warn_of_draws(whole, call)
     refuse_changes(changed, check)
     if changed:  # which a warning has said
         flags = {"allow_inference_export": True, **flags}

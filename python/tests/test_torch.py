@@ -482,6 +482,16 @@ def test_frozen_norms_are_put_into_eval():
     assert step.sync()[1].running_mean.tolist() == [0.5] * 6
 
 
+def test_dropout_of_evaluations_is_told():
+    """The step's evaluations are without dropout, whatever the module's are."""
+    class Uncertain(nn.Linear):
+        def forward(self, x):
+            return nn.functional.dropout(super().forward(x), 0.3, training=True)
+
+    with pytest.warns(ckopt.Warning, match=r"in eval\(\), too"):
+        ckopt.torch.compile_step(Uncertain(6, 3), torch.randn(4, 6), loss="mse", **SETTINGS)
+
+
 @pytest.mark.parametrize("which", ["trained", "frozen", "buffer", "plain"])
 def test_views_of_trained_memory_are_refused(which):
     """An update of one moves the other in PyTorch, and not in a file."""
@@ -707,6 +717,18 @@ def test_tied_weights_and_equal_norms_stay_apart(tmp_path):
     assert {"first.weight", "second.weight", "place", "scale"} <= names
     out, _ = run_driver("check", path)
     assert "  frozen: 1 (" in out and "'head.weight'" in out
+
+
+def test_a_mapping_may_be_the_last_argument(tmp_path):
+    """PyTorch's exporter takes one for keywords."""
+    class Joins(nn.Linear):
+        def forward(self, x, more):
+            return super().forward(x + more["u"] * more["v"][0])
+
+    x = torch.randn(4, 6)
+    ckopt.torch.export(Joins(6, 3), (x, {"u": x, "v": [x]}), tmp_path / "joins.onnx")
+    step = ckopt.compile(str(tmp_path / "joins.onnx"), loss="mse", **SETTINGS)
+    assert list(step.inputs) == ["x", "more_u", "more_v_0", "y"]
 
 
 def test_a_module_in_eval_is_written_as_it_trains(tmp_path):

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 static void *library = nullptr;
@@ -23,6 +24,17 @@ bool ckopt::run::openRuntime(const std::string &artifact, std::string &error) {
   struct stat info;
   bool folder = stat(artifact.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
   const char *name = folder ? "libckopt_cuda.so.1" : "libckopt_runtime.so.1";
+  // OpenBLAS, behind the CPU's runtime, asks for 128 MiB of addresses while it
+  // is loaded, and where a limit does not give them it asks for ever.
+  constexpr size_t blasBytes = size_t(192) << 20;
+  void *room =
+      mmap(nullptr, blasBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) {
+    error = "cannot load the runtime: it needs 192 MiB of address space "
+            "(ulimit -v says what the limit is)";
+    return false;
+  }
+  munmap(room, blasBytes);
   // Load the CPU's runtime globally: a compiled step finds the runtime's
   // entries by name. Load the device's locally: NVIDIA's libraries, which are
   // opened later and have a C++ library of their own, must not find symbols in

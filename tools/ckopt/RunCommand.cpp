@@ -109,8 +109,12 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
   auto result = runModel(session, planned->data, options);
   if (!result)
     return result.takeError();
-  if (!options.output.empty())
-    return writeNpz(options.output, *result);
+  if (!options.output.empty()) {
+    if (llvm::Error error = writeNpz(options.output, *result))
+      return error;
+    tellWritten(options, options.output);
+    return llvm::Error::success();
+  }
   for (auto &[name, value] : *result)
     options.out() << name << ": " << value.typeString() << "\n";
   return llvm::Error::success();

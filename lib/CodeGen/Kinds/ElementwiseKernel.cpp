@@ -144,8 +144,8 @@ protected:
   }
 
 private:
-  /// Finds a loop along which an operand is contiguous that is not contiguous
-  /// in the innermost one.
+  /// Looks for an operand that is not contiguous along the innermost loop, and
+  /// finds the loop along which it is.
   void findTransposed(const Accesses &accesses) {
     unsigned last = domain->loops.size() - 1;
     SmallVector<AffineExpr> at = identityIndex(last + 1, ctx);

@@ -25,7 +25,8 @@
 
 using namespace ckopt::planner;
 
-/// Programs of more gaps are left to improvement.
+/// Programs with more gaps than this are not solved exactly; the strategies of
+/// Improve have them.
 static constexpr size_t mostGaps = 1500;
 /// Units at effort 1 (0.4 s), and the most efforts: what does not end by then
 /// rarely ends at all.

@@ -332,7 +332,8 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
   if (desc.precision != ProductPrecision::F32 && desc.dtype != DType::F32)
     return describe(desc) + ": only operands of f32 are rounded";
   if (desc.wideResult && desc.dtype != DType::BF16 && desc.dtype != DType::F16)
-    return describe(desc) + ": only products of halves have a wider result";
+    return describe(desc) +
+           ": only products of f16 or bf16 have a wider result";
   if (desc.accumulate && desc.kind != PrimitiveKind::MatMul)
     return describe(desc) + ": only matrix products are added to a tensor";
   if (isConvolution(desc.kind) && (desc.conv.rank < 1 || desc.conv.rank > 3))

@@ -17,9 +17,10 @@
 // is a factor of the result and of its gradient.
 //
 // Products are those of BlockProduct.h. What they multiply is copied into the
-// workspace first, converted to the type that is computed in (f32 for halves,
-// whose sums are f32 in the workspace and rounded once): keys, values and
-// their transposes once for a block of keys, rows of queries for each block.
+// workspace first, converted to the type that is computed in (f32 for 16-bit
+// floats, whose sums are f32 in the workspace and rounded once): keys, values
+// and their transposes once for a block of keys, rows of queries for each
+// block.
 //
 // Guarantee: which rows and keys make a block depends on the descriptor alone,
 // and a block's bits on nothing else, so they are the same for any number of

@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace ckopt::runtime;
 
@@ -23,6 +24,10 @@ static ckrt_status checkMachine(const Manifest &manifest) {
   std::vector<std::string> missing = missingCpuFeatures(manifest.cpuFeatures);
   if (missing.empty())
     return CKRT_OK;
+  if (access("/proc/cpuinfo", R_OK) != 0)
+    return fail(CKRT_WRONG_MACHINE,
+                "cannot read /proc/cpuinfo, which says what this CPU can do: "
+                "mount /proc");
   std::string text = "this CPU lacks what the artifact was compiled for:";
   for (const std::string &feature : missing)
     text += " " + feature;

@@ -57,7 +57,7 @@ std::unique_ptr<Primitive> createBlas(const PrimitiveDesc &desc,
 }
 
 /// Makes a primitive of oneDNN, or one of ours where it is refused or nobody
-/// vouches for it, and there is one: not of halves.
+/// vouches for it, and there is one: not of 16-bit floats.
 std::unique_ptr<Primitive> createDnnl(const PrimitiveDesc &desc,
                                       const KernelEvidence &evidence,
                                       std::string &error) {

@@ -186,7 +186,7 @@ LibraryChoice ckopt::chooseHostLibrary(const runtime::PrimitiveDesc &desc,
       (desc.dtype == DType::F16 || desc.dtype == DType::BF16))
     choice.reason += "; convert the model to f32, or compile it with " +
                      Setting("target", "cuda") +
-                     ", which has products of halves";
+                     ", which has products of f16 or bf16";
   return choice;
 }
 

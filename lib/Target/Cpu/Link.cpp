@@ -66,8 +66,12 @@ namespace {
 struct TemporaryFile {
   llvm::Error make(llvm::StringRef suffix) {
     if (auto code =
-            llvm::sys::fs::createTemporaryFile("ckopt-step", suffix, path))
-      return ioError("cannot make a temporary file: " + code.message());
+            llvm::sys::fs::createTemporaryFile("ckopt-step", suffix, path)) {
+      llvm::SmallString<128> folder;
+      llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, folder);
+      return ioError("cannot make a temporary file in '" + folder +
+                     "': " + code.message() + "; TMPDIR names another folder");
+    }
     remover.setFile(path);
     return llvm::Error::success();
   }

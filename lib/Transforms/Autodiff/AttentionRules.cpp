@@ -6,7 +6,7 @@
 // again. A bias that is trained, and a loss that reads lse, need the gradient
 // of the scores as a tensor; it is built from products. (The pass that makes
 // attention ops leaves trained biases decomposed.) What belongs to rows is f32
-// where the operands are halves, and so is that tensor.
+// where the operands are 16-bit floats, and so is that tensor.
 //
 //===----------------------------------------------------------------------===//
 #include "RuleBuilder.h"

@@ -123,8 +123,8 @@ LogicalResult Distributor::checkGathers(const SampleAxes &axes) {
   return success();
 }
 
-/// Makes what an op adds to a state what one process adds, from all ranks'
-/// samples; of batch norms, the mean over ranks.
+/// Makes an op add to a state what one process with the samples of all ranks
+/// would add; for batch norms, the mean over ranks.
 LogicalResult Distributor::shareUpdate(Operation *update,
                                        const SampleAxes &axes) {
   constexpr unsigned kLearnt = 1;

@@ -1,4 +1,5 @@
-//===- MixedPrecision.cpp - stored values and products in halves ----------===//
+//===- MixedPrecision.cpp - stored values and products in 16-bit floats
+//----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,15 +8,15 @@
 //
 // Method: fuse has decided what is stored between kernels; StorageTypes says
 // which of these values are Low. Kernels are rewritten to read and write them
-// as halves (bf16 or f16): a product gets such operands, attention has kernels
-// for bf16 (which compute in f32), any other kernel casts what it reads,
-// computes in f32 as before, and casts what it stores. So nothing is rounded
-// but what is stored and what products read. A value of f32 that a product
-// reads is cast by its maker, as one more result, if that is an elementwise
-// kernel, else by a kernel of its own. An argument (a parameter) is cast again
-// for products far from the last cast, since keeping the copies of all
-// parameters from the forward to the backward pass would cost half their bytes;
-// so are halves for products that are computed in f32.
+// as 16-bit floats (bf16 or f16): a product gets such operands, attention has
+// kernels for bf16 (which compute in f32), any other kernel casts what it
+// reads, computes in f32 as before, and casts what it stores. So nothing is
+// rounded but what is stored and what products read. A value of f32 that a
+// product reads is cast by its maker, as one more result, if that is an
+// elementwise kernel, else by a kernel of its own. An argument (a parameter) is
+// cast again for products far from the last cast, since keeping the copies of
+// all parameters from the forward to the backward pass would cost half their
+// bytes; so are 16-bit floats for products that are computed in f32.
 //
 // Guarantee: types of arguments and results stay. What is rounded depends on
 // the program and the options alone, never on a budget: later phases repeat
@@ -81,7 +82,7 @@ private:
   bool lowProducts;
   llvm::Regex *keep;
   Type half;
-  StringRef suffix; ///< of kernels that read or write halves
+  StringRef suffix; ///< of kernels that read or write 16-bit floats
   Type single;
   /// Kernels by what was asked of them; null: there is none.
   std::map<std::string, func::FuncOp> variants;
@@ -182,8 +183,8 @@ Value MixedPrecisionRewriter::coerce(Value value, Type element,
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Returns the product of operands of halves, or null where the target has
-/// none.
+/// Returns the product of operands of 16-bit floats, or null where the target
+/// has none.
 func::FuncOp MixedPrecisionRewriter::narrowedProduct(func::FuncOp kernel,
                                                      bool wide) {
   auto [known, isNew] = variants.try_emplace(kernel.getSymName().str() +
@@ -280,7 +281,7 @@ void MixedPrecisionRewriter::rewriteAttention(KernelCallOp call) {
 // Other kernels
 //===----------------------------------------------------------------------===//
 
-/// Returns the kernel with halves where they are wanted and possible.
+/// Returns the kernel with 16-bit floats where they are wanted and possible.
 func::FuncOp MixedPrecisionRewriter::narrowed(func::FuncOp kernel,
                                               const Narrowing &wanted) {
   func::FuncOp &variant = variants[wanted.key(kernel.getSymName())];
@@ -403,7 +404,7 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
       return fail(codegen.takeError());
     bool brain = type == "bf16";
     if (!brain && type != "f16")
-      return getOperation().emitError("halves of type '")
+      return getOperation().emitError("16-bit floats of type '")
              << type << "': they are bf16 or f16";
     if (products != "auto" && products != type && products != "f32")
       return getOperation().emitError("products by '")

@@ -1,4 +1,5 @@
-//===- NarrowKernel.cpp - kernels that read and write halves --------------===//
+//===- NarrowKernel.cpp - kernels that read and write 16-bit floats
+//--------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -30,7 +31,7 @@ void codegen::settleType(func::FuncOp kernel) {
 }
 
 /// Returns whether the op only moves elements, and all those that it moves are
-/// narrow operands of the kernel: it then moves halves.
+/// narrow operands of the kernel: it then moves 16-bit floats.
 static bool movesNarrow(Operation *op, const Narrowing &wanted) {
   if (opKind(op) != KernelKind::Indexed)
     return false;

@@ -1,11 +1,12 @@
-//===- NarrowKernel.h - kernels that read and write halves ------*- C++ -*-===//
+//===- NarrowKernel.h - kernels that read and write 16-bit floats ------*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rewrites the body of an outlined kernel so that some of its operands and
-// results are halves (bf16, f16): what it reads is cast first, what it stores
-// last, and all between stays f32. Ops that only move elements move halves.
-// O(ops).
+// results are 16-bit floats (bf16, f16): what it reads is cast first, what it
+// stores last, and all between stays f32. Ops that only move elements move
+// 16-bit floats. O(ops).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_TRANSFORMS_PRECISION_NARROWKERNEL_H

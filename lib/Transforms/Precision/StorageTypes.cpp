@@ -1,4 +1,5 @@
-//===- StorageTypes.cpp - which stored values may be halves ---------------===//
+//===- StorageTypes.cpp - which stored values may be 16-bit floats
+//---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,9 +1,10 @@
-//===- StorageTypes.h - which stored values may be halves -------*- C++ -*-===//
+//===- StorageTypes.h - which stored values may be 16-bit floats -------*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: of the values that kernels store, find those that mixed precision
-// keeps in halves, as PyTorch's autocast does by lists of ops.
+// keeps in 16-bit floats, as PyTorch's autocast does by lists of ops.
 //
 // Method: one sweep in program order gives each value a class. Results of
 // products and convolutions are Low. Other ops say what theirs are

@@ -27,7 +27,7 @@ using namespace ckopt;
 
 using Kind = MemoryBudget::Kind;
 
-/// The most searches within less than the budget.
+/// How many searches within less than the budget are made at most.
 static constexpr int maxSearches = 3;
 
 namespace {

@@ -322,9 +322,10 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   if (result.plan.minimumBudget > 0)
     os << "; the smallest budget found feasible is "
        << formatBytesExact(result.plan.minimumBudget + reserved)
-       << (isBelowBound(plan) ? " (a short search; the budget 'min' asks for "
-                                "a long one)"
-                              : "");
+       << (isBelowBound(plan) &&
+                   result.plan.minimumBudget > result.plan.provenMinimum
+               ? " (a short search; the budget 'min' asks for a long one)"
+               : "");
   os << "; no plan" << words << " needs less than "
      << formatBytesExact(result.plan.provenMinimum + reserved)
      << (plan.ownCountAlone ? " (proven for what the plan counts; what the "

@@ -82,7 +82,7 @@ func.func @pitch_of_tf32(%a: memref<384xf32>, %t: index, %zero: f32) {
 // -----
 
 func.func @halves_across(%a: memref<384xbf16>, %t: index, %zero: f32) {
-  // expected-error @+1 {{'block.mma' op step 20 must be a multiple of 8: halves are read in rows of 16 bytes}}
+  // expected-error @+1 {{'block.mma' op step 20 must be a multiple of 8: f16 and bf16 are read in rows of 16 bytes}}
   %d:4 = block.mma %t, %a[%t] pitch 1 step 20, %a[%t] pitch 24, %zero, %zero, %zero, %zero : memref<384xbf16>, memref<384xbf16>
   return
 }

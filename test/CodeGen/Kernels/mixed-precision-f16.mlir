@@ -3,7 +3,7 @@
 // RUN: ckopt-opt %s --fuse --mixed-precision='type=f16 products=f16' | FileCheck %s
 // RUN: ckopt-opt %s --fuse --mixed-precision='type=f16' | FileCheck %s --check-prefix=WIDE
 // RUN: not ckopt-opt %s --mixed-precision='type=f8' 2>&1 | FileCheck %s --check-prefix=TYPE
-// TYPE: halves of type 'f8': they are bf16 or f16
+// TYPE: 16-bit floats of type 'f8': they are bf16 or f16
 // RUN: not ckopt-opt %s --mixed-precision='type=f16 products=bf16' 2>&1 | FileCheck %s --check-prefix=PRODUCTS
 // PRODUCTS: products by 'bf16': they are by auto, f16 or f32
 

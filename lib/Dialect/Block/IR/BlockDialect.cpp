@@ -33,9 +33,10 @@ LogicalResult block::MmaOp::verify() {
       return emitOpError("pitch ") << pitch << " must be even and hold the "
                                    << getDepth() << " elements of a row";
     if (step != 1 && !single && step % 8)
-      return emitOpError("step ") << step
-                                  << " must be a multiple of 8: halves are "
-                                     "read in rows of 16 bytes";
+      return emitOpError("step ")
+             << step
+             << " must be a multiple of 8: f16 and bf16 are "
+                "read in rows of 16 bytes";
     if (step != 1 && (pitch != 1 || step < lines))
       return emitOpError("step ") << step << " must hold the " << lines
                                   << " elements beside each other, at pitch 1";

@@ -181,7 +181,7 @@ static LogicalResult verifyResultType(Operation *op) {
   if (made == given || (made.isF32() && (given.isBF16() || given.isF16())))
     return success();
   return op->emitOpError("operands and result must have one element type; "
-                         "halves may have a result of f32");
+                         "f16 and bf16 may have a result of f32");
 }
 
 /// Checks that input, weight and output belong to one convolution.

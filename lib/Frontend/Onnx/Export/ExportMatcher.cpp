@@ -412,7 +412,7 @@ ExportAnalysis onnx_frontend::analyzeExport(const Model &model) {
   ExportAnalysis result;
   for (const Node &node : model.graph.nodes)
     result.hasDropout |=
-        node.op == "Dropout" ||
+        node.op == "Dropout" || node.op == "RandomUniformLike" ||
         llvm::any_of(node.classes, [](StringRef name) { // as random numbers
           return name.starts_with("torch.nn.modules.dropout.");
         });
