@@ -15,7 +15,7 @@
 // ZERO: error: remat: budget: 0 bytes hold nothing
 
 // An arena ends with its last used byte; what is said of it does, too.
-// ODD: error: no plan of @odd that recomputes nothing fits the budget of 195 B; the smallest budget found feasible is 196 B (a short search; the budget 'min' asks for a long one); no plan that recomputes nothing needs less than 196 B (proven for what the plan counts; what the lowering makes of it was not followed)
+// ODD: error: no plan of @odd that recomputes nothing fits the budget of 195 B; the smallest budget found feasible is 196 B; no plan that recomputes nothing needs less than 196 B (proven for what the plan counts; what the lowering makes of it was not followed)
 
 // An infeasible budget: what would do, what is proven, and what is in the way.
 // SMALL: error: no plan of @step fits the budget of 4.00 KiB (4,096 B)

@@ -1,5 +1,4 @@
-//===- PlannedRates.h - the rates that a module says -------------*- C++
-//-*-===//
+//===- PlannedRates.h - the rates that a module says ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

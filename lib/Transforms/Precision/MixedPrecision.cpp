@@ -1,5 +1,4 @@
-//===- MixedPrecision.cpp - stored values and products in 16-bit floats
-//----------===//
+//===- MixedPrecision.cpp - stored values and products in f16, bf16 -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

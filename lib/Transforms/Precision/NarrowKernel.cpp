@@ -1,5 +1,4 @@
-//===- NarrowKernel.cpp - kernels that read and write 16-bit floats
-//--------------===//
+//===- NarrowKernel.cpp - kernels that read and write f16, bf16 -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- NarrowKernel.h - kernels that read and write 16-bit floats ------*- C++
-//-*-===//
+//===- NarrowKernel.h - kernels that read and write f16, bf16 ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- StorageTypes.cpp - which stored values may be 16-bit floats
-//---------------===//
+//===- StorageTypes.cpp - which stored values may be f16, bf16 ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

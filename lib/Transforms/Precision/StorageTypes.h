@@ -1,5 +1,4 @@
-//===- StorageTypes.h - which stored values may be 16-bit floats -------*- C++
-//-*-===//
+//===- StorageTypes.h - which stored values may be f16, bf16 ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
