@@ -17,6 +17,11 @@ if(CKOPT_WITH_MLIR)
       "apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools). "
       "If it lies elsewhere, set MLIR_DIR to its lib/cmake/mlir.")
   endif()
+  if(NOT LLVM_PACKAGE_VERSION VERSION_EQUAL MLIR_VERSION)
+    message(FATAL_ERROR "MLIR_DIR is MLIR ${MLIR_VERSION} (${MLIR_DIR}), and LLVM_DIR is LLVM "
+                        "${LLVM_PACKAGE_VERSION} (${LLVM_DIR}): give the two of one release")
+  endif()
+  message(STATUS "ckopt: MLIR ${MLIR_VERSION} (${MLIR_DIR})")
   set(MLIR_LINK_MLIR_DYLIB ON) # as Ckopt::Mlir
   list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
   set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR})
@@ -30,6 +35,11 @@ else()
   if(NOT LLVM_FOUND)
     message(FATAL_ERROR "Support and Planner need LLVM 22.1 (apt-get install llvm-22-dev)")
   endif()
+endif()
+# CMake does not keep folders in the source tree, as .deps is, in installed files.
+cmake_path(IS_PREFIX CKOPT_SOURCE_DIR "${LLVM_LIBRARY_DIR}" ckopt_inside)
+if(ckopt_inside)
+  list(APPEND CMAKE_INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
 endif()
 include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 add_definitions(${LLVM_DEFINITIONS})

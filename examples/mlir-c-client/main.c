@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Runs a pipeline of ckopt's passes on IR in a file, and prints the result:
  *
- *   mlir-c-client in.mlir "builtin.module(func.func(remat{budget=min}))"
+ *   mlir-c-client in.mlir "func.func(remat{budget=min})"
  */
 #include <ckopt-c/mlir.h>
 #include <mlir-c/Pass.h>

@@ -11,8 +11,8 @@
 // until each value that it carries has been passed on once to each other one,
 // which is when its buffers repeat. Guarantee: every peak that is found is one
 // of a run that control flow allows; in loops whose iterations differ, or with
-// more than two tests of data at one op, others may need more. Complexity: the
-// ops that run, at most maxSteps.
+// more than three tests of data at one op, others may need more. Complexity:
+// the ops that run, at most maxSteps.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/BufferPeak.h"
@@ -29,14 +29,14 @@ using namespace ckopt;
 
 /// Ops and runs after which the code counts as not followed.
 static constexpr int64_t maxSteps = 4000000;
-static constexpr int maxRuns = 128;
+static constexpr int maxRuns = 512;
 
 bool BufferRun::choose(Operation *op, Value condition) {
   if (condition)
     if (std::optional<int64_t> known = integer(condition))
       return *known != 0;
   bool taken = false;
-  if (int &times = chosen[op]; times++ < 2) {
+  if (int &times = chosen[op]; times++ < 3) {
     if (nextChoice == choices.size())
       choices.push_back({op, false});
     taken = choices[nextChoice++].taken;

@@ -271,8 +271,10 @@ std::optional<double> CostProfile::lookup(Operation *op) const {
   if (!call || call.getUpdates().empty() || updateSecondsPerByte == 0)
     return std::nullopt;
   double bytes = 0;
-  for (Value value : llvm::concat<Value>(call->getOperands(), call.getOuts()))
-    bytes += double(getStorageBytes(value.getType()));
+  for (Value operand : call->getOperands())
+    bytes += double(getStorageBytes(operand.getType()));
+  for (Value result : call.getOuts())
+    bytes += double(getStorageBytes(result.getType()));
   return bytes * updateSecondsPerByte;
 }
 

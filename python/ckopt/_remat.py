@@ -113,6 +113,9 @@ def _source(module):
     if hasattr(module, "operation"):  # a module of MLIR's Python
         module = module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
     if isinstance(module, str):
+        if "\n" not in module and os.path.exists(module):
+            raise UsageError(f"module='{module}' is the text of a module; its file is "
+                             "pathlib.Path(...)")
         return module.encode(), "module"
     if isinstance(module, (bytes, bytearray, memoryview)):
         return bytes(module), "module"

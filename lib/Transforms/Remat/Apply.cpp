@@ -100,17 +100,54 @@ Value PlanApplier::latest(Value value) {
   return copy ? copy : value;
 }
 
+/// Returns the value whose buffer a value may lie in, as far as its block says.
+static Value bufferRoot(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isView(op))
+      value = getViewedOperand(op).get();
+    else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+      value = slice.getSource();
+    else if (auto style = dyn_cast<DestinationStyleOpInterface>(op);
+             style && !isEmptyTensor(
+                          style.getTiedOpOperand(cast<OpResult>(value))->get()))
+      value = style.getTiedOpOperand(cast<OpResult>(value))->get();
+    else
+      break;
+  }
+  return value;
+}
+
+/// Returns whether a body passes two values on that may lie in one buffer. With
+/// a destination inside, bufferization gives two results of a loop that buffer,
+/// and the next iteration writes to one while the other is read.
+static bool yieldsTwice(Operation *op) {
+  for (Region &region : op->getRegions())
+    for (Block &block : region) {
+      llvm::SmallDenseSet<Value> roots;
+      if (block.mightHaveTerminator())
+        for (Value value : block.getTerminator()->getOperands())
+          if (isa<TensorType>(value.getType()) &&
+              !roots.insert(bufferRoot(value)).second)
+            return true;
+    }
+  return false;
+}
+
 /// Returns the block in which the destination of a nested op is made: that of
 /// the op in the body of a loop or branch, where the buffer lives no longer
 /// than an iteration, else none.
 static Block *destinationBlock(OpOperand &operand, Operation *outer) {
   Operation *op = operand.getOwner();
   auto style = dyn_cast<DestinationStyleOpInterface>(op);
-  return op != outer && style && style.isDpsInit(&operand) &&
-                 isa<RegionBranchOpInterface, LoopLikeOpInterface>(
-                     op->getParentOp())
-             ? op->getBlock()
-             : nullptr;
+  if (op == outer || !style || !style.isDpsInit(&operand) ||
+      !isa<RegionBranchOpInterface, LoopLikeOpInterface>(op->getParentOp()))
+    return nullptr;
+  for (Operation *around = op->getParentOp();; around = around->getParentOp()) {
+    if (yieldsTwice(around))
+      return nullptr;
+    if (around == outer)
+      return op->getBlock();
+  }
 }
 
 /// Points the operands (and those of nested ops) at the latest copies. Ops of a
@@ -298,8 +335,7 @@ void ckopt::applySteps(FunctionOpInterface function,
 }
 
 void ckopt::applyRemat(FunctionOpInterface function, const RematPlan &plan) {
-  // The pass declares the dialect of barriers; a program may not know it.
-  function->getContext()->getOrLoadDialect<CkoptDialect>();
+  function->getContext()->getOrLoadDialect<CkoptDialect>(); // as planRemat does
   debug::count(debug::Counter::PlannedFunctions);
   if (!plan.unchanged) {
     std::optional<Described> described;

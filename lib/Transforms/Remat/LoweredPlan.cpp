@@ -345,6 +345,8 @@ static LogicalResult checkApart(FunctionOpInterface function, StringRef apart) {
 FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
                                       const RematOptions &options,
                                       CostModel &costs) {
+  // The pass declares the dialect of barriers; a program may not know it.
+  function->getContext()->getOrLoadDialect<CkoptDialect>();
   RematOptions request = options;
   Described described(function, request);
   if (failed(described.status()) || failed(checkApart(function, options.apart)))
