@@ -3,20 +3,7 @@
 # is found by other projects once installed, and passes its lit suites.
 # Variables: COMPONENT (planner or remat), SOURCE, WORK, CXX, CC; MLIR_19 (may be empty)
 # for the pass with MLIR 19, which is skipped where there is none.
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
-  if(NOT code EQUAL 0)
-    message(FATAL_ERROR "${ARGN}\nfailed with ${code}\n${out}\n${err}")
-  endif()
-  set(output "${out}" PARENT_SCOPE)
-endfunction()
-
-# The last run's output.
-function(expect pattern)
-  if(NOT output MATCHES "${pattern}")
-    message(FATAL_ERROR "no '${pattern}' in\n${output}")
-  endif()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/Run.cmake)
 
 # Refuses a file that needs a library of another component.
 function(check_needed file)

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Built with MLIR 19 alone. There, buffers would live until the function
+// Empty but with MLIR 19. There, buffers would live until the function
 // returns: later releases free each behind its last use by a pass
 // `optimize-allocation-liveness`, which is here under the same name. Method: of
 // each allocation that is freed in its own block, the uses of all values that
@@ -19,6 +19,8 @@
 
 #include <list>
 #include <mutex>
+
+#if LLVM_VERSION_MAJOR < 22
 
 using namespace mlir;
 using namespace ckopt;
@@ -85,3 +87,5 @@ void ckopt::compat::addTo(ArrayRef<std::string> &list,
   all.insert(all.end(), added.begin(), added.end());
   list = all;
 }
+
+#endif

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "InferTypes.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
