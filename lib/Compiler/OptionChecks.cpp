@@ -284,10 +284,16 @@ llvm::Error ckopt::checkOptions(const CompileOptions &options) {
     return error;
   if (llvm::Error error = checkPrecision(options))
     return error;
-  if (step.chunkRows < -1)
-    return usageError(Setting("chunk-vocab") + ": " +
-                      llvm::Twine(step.chunkRows) +
+  auto checkRows = [](Setting name, int64_t rows) -> llvm::Error {
+    if (rows >= -1)
+      return llvm::Error::success();
+    return usageError(std::move(name) + ": " + llvm::Twine(rows) +
                       " is not 0 (auto), -1 (off), or a positive number");
+  };
+  if (llvm::Error error = checkRows(Setting("chunk-vocab"), step.chunkRows))
+    return error;
+  if (llvm::Error error = checkRows(Setting("tile-rows"), step.tileRows))
+    return error;
   if (llvm::Error error = checkPolicyForm(step.remat.policy))
     return error;
   if (llvm::Error error = planner::checkSearch(step.remat.search))

@@ -86,6 +86,18 @@ static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
   }
 }
 
+static void addTiles(OpPassManager &passes, const StepOptions &options,
+                     const RowTiles &rule) {
+  TileRowsPassOptions tiles;
+  tiles.rows = printChunkRows(options.tileRows);
+  tiles.draws = options.ranks == 1;
+  tiles.leastBytes = rule.leastBytes;
+  tiles.mostBytes = rule.mostBytes;
+  tiles.mostBlocks = rule.mostBlocks;
+  tiles.rowStep = rule.rowStep;
+  passes.addPass(createTileRowsPass(tiles));
+}
+
 static Phase autodiffPhase(const StepOptions &options,
                            const TargetInfo &target) {
   if (options.forwardOnly)
@@ -110,6 +122,8 @@ static Phase autodiffPhase(const StepOptions &options,
               chunks.rowStep = rule.rowStep;
               passes.addPass(createChunkVocabPass(chunks));
             }
+            if (options.tileRows >= 0)
+              addTiles(passes, options, target.traits.rowTiles);
             AutodiffPassOptions gradients;
             if (options.precision == Precision::F16) {
               gradients.lossScale = options.lossScaling.initial;

@@ -170,17 +170,24 @@ void DriverFlags::addCompilerFlags() {
           "match)",
       flag::text("keep-f32", o.compile.step.keepF32));
   readBy("autodiff");
+  auto rowsInto = [](Setting name, int64_t &into) {
+    return [name, &into](StringRef text) -> llvm::Error {
+      auto rows = parseChunkRows(text);
+      if (!rows)
+        return usageError(name + ": '" + text +
+                          "' is not auto, off, or a positive number");
+      into = *rows;
+      return llvm::Error::success();
+    };
+  };
   add("chunk-vocab", "ROWS", Stepping | Grad,
       "cross entropy of a large head some rows at a time, so that its logits "
       "never exist whole: auto (default: by their size), off, or the rows",
-      [&step](StringRef text) -> llvm::Error {
-        auto rows = parseChunkRows(text);
-        if (!rows)
-          return usageError(Setting("chunk-vocab") + ": '" + text +
-                            "' is not auto, off, or a positive number");
-        step.chunkRows = *rows;
-        return llvm::Error::success();
-      });
+      rowsInto(Setting("chunk-vocab"), step.chunkRows));
+  add("tile-rows", "ROWS", Stepping | Grad,
+      "regions that work row by row (a transformer's MLP) some rows at a time: "
+      "auto (default: by their size), off, or the rows",
+      rowsInto(Setting("tile-rows"), step.tileRows));
   readBy("normalize");
   add("attention", "FORM", all,
       "auto (default): scores of 128 keys or more are made block by block, "

@@ -114,6 +114,8 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     result["keep-f32"] = step.keepF32;
   if (step.chunkRows)
     result["chunk-vocab"] = printChunkRows(step.chunkRows);
+  if (step.tileRows)
+    result["tile-rows"] = printChunkRows(step.tileRows);
   if (step.attention != Attention::Auto)
     result["attention"] = nameOf(step.attention).str();
   if (int32_t sm = session.manifest().device.sm) {

@@ -52,6 +52,9 @@ struct StepOptions : KernelSettings {
   /// Rows of a chunk of the cross entropy of a large head; 0: chosen by sizes;
   /// -1: no chunks. Changes the order of sums.
   int64_t chunkRows = 0;
+  /// Rows of a block of regions that work row by row; 0: chosen by sizes; -1:
+  /// no blocks. Changes the order of sums.
+  int64_t tileRows = 0;
   OptimizerSettings optimizer;
   LossScaling lossScaling;
   bool evaluation = true;   ///< also make @eval

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // These functions do the work of the passes make-eval, freeze-norms, normalize,
-// chunk-vocab, decompose and widen-channels. Their diagnostics name the source
-// node.
+// chunk-vocab, tile-rows, decompose and widen-channels. Their diagnostics name
+// the source node.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_NORMALIZE_NORMALIZE_H
@@ -53,6 +53,19 @@ struct ChunkRule {
 llvm::LogicalResult chunkVocabulary(mlir::func::FuncOp function,
                                     llvm::StringRef rows,
                                     const ChunkRule &rule);
+
+/// How "auto" tiles a region whose largest value has `leastBytes` or more: a
+/// block of rows takes at most `mostBytes` of it where `mostBlocks` blocks are
+/// enough for that; its rows are a multiple of `rowStep`.
+struct TileRule {
+  int64_t leastBytes, mostBytes, mostBlocks, rowStep;
+  bool draws; ///< regions with a dropout are tiled
+};
+
+/// Writes regions that work row by row as blocks of rows; see the pass
+/// tile-rows and parseChunkRows.
+llvm::LogicalResult tileRows(mlir::ModuleOp module, llvm::StringRef rows,
+                             const TileRule &rule);
 
 /// Rewrites linear_cross_entropy and its gradient to matmuls and cross
 /// entropies of one chunk after another, whose rows are padded to a multiple of

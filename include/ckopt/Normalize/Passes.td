@@ -89,6 +89,37 @@ def ChunkVocabPass : Pass<"chunk-vocab", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 
+def TileRowsPass : Pass<"tile-rows", "::mlir::ModuleOp"> {
+  let summary = "Writes regions that work row by row as blocks of rows, before autodiff";
+  let description = [{
+    A region around a product that makes more columns than it takes (the MLP of a
+    transformer), all of whose ops keep rows apart, and which narrow values alone enter
+    and leave, is written once for each block of `rows` rows. `auto` tiles by a rule of the
+    sizes alone (docs/checkpointing.md); `off` never; a number tiles every such region of more rows.
+
+    ```mlir
+    %h = ckopt.matmul %x, %w1 : ...
+    %a = ckopt.relu %h : ...
+    %y = ckopt.matmul %a, %w2 : ...
+    // becomes, for two blocks
+    %x0 = ckopt.slice %x ...
+    %y0 = ... // the three ops
+    %x1 = ckopt.slice %x ...
+    %y1 = ...
+    %y = ckopt.concat %y0, %y1 {axis = 0 : i64} : ...
+    ```
+  }];
+  let options = [
+    Option<"rows", "rows", "std::string", "\"auto\"", "auto, off, or rows of a block">,
+    Option<"leastBytes", "least-bytes", "int64_t", "134217728", "auto: of a region's largest value">,
+    Option<"mostBytes", "most-bytes", "int64_t", "67108864", "auto: of a block's largest value">,
+    Option<"mostBlocks", "most-blocks", "int64_t", "8", "auto: of a region">,
+    Option<"rowStep", "row-step", "int64_t", "32", "auto: rows of a block are a multiple">,
+    Option<"draws", "draws", "bool", "true", "Regions with a dropout, too: its step has no rank's number">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 def FuseAttentionPass : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
   let summary = "Makes attention ops of products around a softmax, before autodiff";
   let description = [{

@@ -121,6 +121,16 @@ struct LossChunks {
   int64_t classGroup = 0;
 };
 
+/// How regions that work row by row are tiled, unless rows are given
+/// (tile-rows).
+struct RowTiles {
+  int64_t leastBytes = int64_t(128) << 20; ///< of a region's largest value
+  int64_t mostBytes = int64_t(64) << 20;   ///< of a block's
+  /// Each is a copy of the region's kernels for the planner to place.
+  int64_t mostBlocks = 8;
+  int64_t rowStep = 32;
+};
+
 struct TargetTraits {
   std::string name;     ///< the name that users write: "cpu"
   std::string machines; ///< in messages: "CPUs"
@@ -144,6 +154,7 @@ struct TargetTraits {
   /// (join-updates), with Blocks.
   bool joinsUpdates = false;
   LossChunks lossChunks;
+  RowTiles rowTiles;
   /// Attention ops pay with at least this number of keys; 0: there are none.
   int64_t leastAttentionKeys = 0;
   /// The most columns of a head in attention ops; 0: no limit.

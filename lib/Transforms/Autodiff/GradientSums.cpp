@@ -116,6 +116,17 @@ Value GradientSums::get(Value value) {
   return sum.dense;
 }
 
+/// Returns sum + gradient as a product that grows the sum, if the gradient is a
+/// product of matrices that nothing else reads; null if it is not.
+Value GradientSums::growSum(Value sum, Value gradient) {
+  auto product = gradient.getDefiningOp<MatMulOp>();
+  if (!product || !gradient.use_empty() || tensorType(gradient).getRank() != 2)
+    return {};
+  return MatMulAddOp::create(builder, product.getLoc(), product.getLhs(),
+                             product.getRhs(), sum, product.getTransposeLhs(),
+                             product.getTransposeRhs());
+}
+
 void GradientSums::add(Value value, Value gradient, bool owned) {
   Sum &sum = sums[value];
   if (owned && addSlab(sum, gradient))
@@ -135,6 +146,8 @@ void GradientSums::add(Value value, Value gradient, bool owned) {
     moved->setOperand(0, gradient);
     sum.dense = moved->getResult(0);
     scatter->erase();
+  } else if (Value grown = owned ? growSum(sum.dense, gradient) : Value()) {
+    sum.dense = grown;
   } else {
     sum.dense = AddOp::create(builder, gradient.getLoc(), sum.dense, gradient);
   }

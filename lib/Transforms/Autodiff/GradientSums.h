@@ -37,6 +37,7 @@ private:
     llvm::SmallVector<PadOp> slabs;
   };
   bool addSlab(Sum &sum, mlir::Value gradient);
+  mlir::Value growSum(mlir::Value sum, mlir::Value gradient);
   mlir::Value joinSlabs(llvm::ArrayRef<PadOp> slabs);
 
   mlir::OpBuilder &builder;
