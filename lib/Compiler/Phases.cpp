@@ -289,6 +289,8 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                     [options, result](OpPassManager &passes) {
                       RematOptions remat = options.remat;
                       remat.overlap = overlaps(options);
+                      if (!options.needsEvaluation && !options.forwardOnly)
+                        remat.optional = {"eval"};
                       passes.addPass(createRematPass(remat, result));
                       if (remat.overlap)
                         passes.addPass(createOverlapPass(options.remat.costs));

@@ -22,6 +22,15 @@ static const runtime::FunctionInfo *findEval(const Session &session) {
   return nullptr;
 }
 
+llvm::Error ckopt::checkEvaluates(const Session &session) {
+  if (findEval(session))
+    return llvm::Error::success();
+  return makeError(ExitInfeasible,
+                   "the step was compiled without its evaluation, of which no "
+                   "plan fits the budget: compile it with more (" +
+                       Setting("memory-budget") + ")");
+}
+
 /// Which of the fields is the target of the attached loss; none: numFields().
 static llvm::Expected<size_t> findTargetField(const Session &session,
                                               const Feeder &feeder,
@@ -199,7 +208,7 @@ llvm::Expected<Evaluation> ckopt::evaluate(Session &session,
   if (!targetField)
     return targetField.takeError();
   if (!eval)
-    return result;
+    return checkEvaluates(session);
   int32_t scores =
       findOutput(session, *eval, TensorRole::Output, dataOptions.scores);
   int32_t loss = findOutput(session, *eval, TensorRole::Loss);

@@ -59,8 +59,7 @@ llvm::Expected<MetricSums> StepRun::evaluate(BatchSource &source,
     return inputError(
         "nothing was evaluated: the step computes its loss itself, from whole "
         "batches of " +
-        llvm::Twine(batchSize(impl->session->manifest())) +
-        " samples, or it has no evaluation");
+        llvm::Twine(batchSize(impl->session->manifest())) + " samples");
   if (result->samples < given)
     impl->compiled.compilation().say(
         Message::Severity::Warning,
@@ -72,6 +71,8 @@ llvm::Expected<MetricSums> StepRun::evaluate(BatchSource &source,
 }
 
 llvm::Expected<TensorMap> StepRun::predict(const TensorMap &samples) {
+  if (llvm::Error error = checkEvaluates(*impl->session))
+    return std::move(error);
   std::vector<FieldSpec> inputs;
   for (const FieldSpec &field : impl->fields) {
     auto index = impl->session->find(field.name);

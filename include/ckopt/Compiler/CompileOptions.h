@@ -57,7 +57,10 @@ struct StepOptions : KernelSettings {
   int64_t tileRows = 0;
   OptimizerSettings optimizer;
   LossScaling lossScaling;
-  bool evaluation = true;   ///< also make @eval
+  bool evaluation = true; ///< also make @eval
+  /// No plan is made that leaves no room for @eval; else such a plan leaves
+  /// @eval out.
+  bool needsEvaluation = false;
   bool forwardOnly = false; ///< only @eval, no training step
   /// With forwardOnly: dropouts and batch norms keep the file's mode.
   bool asWritten = false;

@@ -116,6 +116,9 @@ def RematPass : Pass<"remat"> {
     Option<"allowUncounted", "allow-uncounted", "bool", "false",
            "Plan for a budget although the function needs bytes that are not "
            "counted: the budget then holds for what is">,
+    ListOption<"optional", "optional", "std::string",
+               "Functions that are erased, with a remark, where no plan of "
+               "them fits the budget, or the least bytes of the others">,
     Option<"skipUnsupported", "skip-unsupported", "bool", "false",
            "Leave functions that cannot be planned as they are, with a remark, "
            "instead of an error">,

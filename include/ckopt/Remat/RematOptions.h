@@ -89,6 +89,9 @@ struct RematSettings {
   std::optional<StoredPlan> plan;
   /// Emit a remark for each value that is kept or computed again.
   bool remarks = false;
+  /// Names of functions that bound no budget: where no plan of one fits, it is
+  /// erased.
+  std::vector<std::string> optional;
 };
 
 } // namespace ckopt

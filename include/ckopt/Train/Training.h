@@ -167,6 +167,9 @@ struct Evaluation {
   bool allIgnored = false; ///< there were such samples, but no labels count
 };
 
+/// Refuses a step whose evaluation was left out, since no plan of it fits.
+llvm::Error checkEvaluates(const Session &session);
+
 /// Refuses metrics that evaluations of this step do not have.
 llvm::Error checkMetrics(const Session &session, const StepData &dataOptions);
 

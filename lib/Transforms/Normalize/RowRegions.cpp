@@ -188,7 +188,7 @@ bool RowRegion::narrows() const {
     for (Value result : op->getResults())
       if (leaves(result))
         leaving += bytesOf(result);
-  return 3 * leaving <= 2 * widest;
+  return leaving && 3 * leaving <= 2 * widest;
 }
 
 std::optional<RowRegion> ckopt::rowRegionOf(Operation *product) {

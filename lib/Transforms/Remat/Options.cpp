@@ -183,6 +183,7 @@ ckopt::parseRematOptions(const RematPassOptions &options,
   result.allowUncounted = options.allowUncounted;
   result.overlap = options.overlap;
   result.remarks = options.remarks;
+  result.optional.assign(options.optional.begin(), options.optional.end());
   if (llvm::Error error = parseApart(options.apart, result.apart))
     return error;
   if (llvm::Error error = readTables(options.rematOps, result.ops))
@@ -240,6 +241,7 @@ RematPassOptions ckopt::printedOptions(const RematOptions &options) {
   for (const auto &table : options.ops)
     tables.push_back(table->source().str());
   compat::addTo(texts.rematOps, tables);
+  compat::addTo(texts.optional, options.optional);
   texts.remarks = options.remarks;
   texts.allowUncounted = options.allowUncounted;
   texts.overlap = options.overlap;

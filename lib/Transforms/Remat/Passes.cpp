@@ -98,6 +98,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     all.apart = apart;
     std::vector<std::string> tables(rematOps.begin(), rematOps.end());
     compat::addTo(all.rematOps, tables);
+    std::vector<std::string> names(optional.begin(), optional.end());
+    compat::addTo(all.optional, names);
     return all;
   }
 

@@ -10,7 +10,8 @@
 // planned for less are planned again with the final budget. Callees are planned
 // before their callers: a call needs the bytes that the callee's plan uses
 // beside arguments and results. If a caller does not fit, its callees are
-// planned for their minima. Guarantee: every plan that is applied fits the
+// planned for their minima. Optional functions take what the others leave: one
+// that does not fit is erased. Guarantee: every plan that is applied fits the
 // budget; nothing is applied if one function fails. Complexity: planning each
 // function up to twice, and once more without a budget for ratios.
 //
@@ -52,6 +53,12 @@ private:
   int64_t resultBytes(size_t i) const;
   LogicalResult checkReturnedViews(size_t i) const;
   LogicalResult fail(size_t i);
+  bool isOptional(size_t i) const {
+    return isCalled[i] == 0 &&
+           llvm::is_contained(options.optional,
+                              FunctionOpInterface(functions[i]).getName());
+  }
+  void leaveOut(size_t i);
 
   ArrayRef<FunctionOpInterface> functions;
   RematOptions options;
@@ -216,6 +223,8 @@ LogicalResult SharedBudget::checkReturnedViews(size_t i) const {
 LogicalResult SharedBudget::resolveRatio() {
   size_t largest = order.front();
   for (size_t i : order) {
+    if (isOptional(i))
+      continue;
     if (failed(plan(i, MemoryBudget(), /*ignorePolicy=*/true)))
       return failure();
     if (plans[i].fullArena > plans[largest].fullArena)
@@ -236,6 +245,10 @@ LogicalResult SharedBudget::findMinimum() {
       if (plans[i].result.hasPlan())
         continue;
     }
+    if (bytes > 0 && isOptional(i)) {
+      leaveOut(i);
+      continue;
+    }
     if (failed(plan(i, options.budget)) || failed(checkReturnedViews(i)))
       return failure();
     if (!plans[i].result.hasPlan())
@@ -244,7 +257,7 @@ LogicalResult SharedBudget::findMinimum() {
   }
   // One function's minimum is a budget that all others may use.
   for (size_t i : order) {
-    if (plans[i].budgetBytes >= bytes || isCalled[i])
+    if (!plans[i].wasPlanned() || plans[i].budgetBytes >= bytes || isCalled[i])
       continue;
     RematPlan least = std::move(plans[i]);
     if (failed(plan(i, ofBytes(bytes))))
@@ -284,10 +297,21 @@ LogicalResult SharedBudget::planAll() {
     if (!plans[i].result.hasPlan() && !calls[i].empty() &&
         (failed(shrinkCallees(i)) || failed(plan(i, options.budget))))
       return failure();
-    if (!plans[i].result.hasPlan())
+    if (!plans[i].result.hasPlan() && !isOptional(i))
       return fail(i);
+    if (!plans[i].result.hasPlan())
+      leaveOut(i);
   }
   return success();
+}
+
+/// Says why a function is left out, and forgets its plan.
+void SharedBudget::leaveOut(size_t i) {
+  FunctionOpInterface function = functions[i];
+  emitRemark(function.getLoc())
+      << "@" << function.getName()
+      << " is left out: " << describeNoPlan(function.getName(), plans[i]);
+  plans[i] = RematPlan();
 }
 
 /// Reports that nothing fits, and records the figures on the function.
@@ -389,11 +413,17 @@ LogicalResult ckopt::runRemat(ArrayRef<FunctionOpInterface> functions,
     return failure();
   // The budget that the plans end with is the one that windows have.
   for (RematPlan &plan : plans) {
+    if (!plan.wasPlanned())
+      continue;
     timePlan(plan);
     plan.clock.reset();
   }
   checkProfile(functions, options, plans);
   for (auto [function, plan] : llvm::zip(functions, plans)) {
+    if (!plan.wasPlanned()) { // optional
+      FunctionOpInterface(function).erase();
+      continue;
+    }
     emitOnceRemark(function, plan, options.remarks);
     FunctionOpInterface own = function;
     if (plan.ownCountAlone && isLarge(own))
