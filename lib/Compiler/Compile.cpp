@@ -259,6 +259,8 @@ llvm::Error Compilation::importModel() {
   if (llvm::Error error = checkDistinct(opts.outputs, weightFiles))
     return error;
   applyInit();
+  if (llvm::Error error = addAdapters())
+    return error;
   if (llvm::Error error = checkTrained())
     return error;
   if (llvm::Error error = applyGroups())
