@@ -159,12 +159,13 @@ void DriverFlags::addAdapterFlags() {
         if (llvm::Error error =
                 flag::number<int64_t>("lora", lora.rank, 1)(rank))
           return error;
+        // A regular expression may contain colons.
         auto [alpha, regex] = rest.split(':');
         double number = 0;
-        if (!alpha.empty() && !alpha.getAsDouble(number))
-          lora.alpha = number;
-        else
+        if (!alpha.empty() && alpha.getAsDouble(number))
           regex = rest;
+        else if (!alpha.empty())
+          lora.alpha = number;
         return regex.empty()
                    ? llvm::Error::success()
                    : flag::pattern("lora", lora.targets)(regex);
