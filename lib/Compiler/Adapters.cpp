@@ -78,8 +78,9 @@ llvm::Error Compilation::addAdapters() {
   if (!opts.lora.rank || !forward)
     return llvm::Error::success();
   AdapterOptions adapters = opts.lora;
-  adapters.freezes = opts.import.trainRegex.empty();
+  adapters.freezes = opts.import.trainsNone;
   unsigned before = forward.getNumArguments();
+  std::vector<AdapterTarget> all = findAdapterTargets(forward);
   auto targets = ckopt::addAdapters(forward, adapters);
   if (!targets)
     return targets.takeError();
@@ -114,6 +115,15 @@ llvm::Error Compilation::addAdapters() {
       std::to_string(names.size()) + " adapters of rank " +
       std::to_string(adapters.rank) + ", " + groupDigits(numbers) +
       " numbers: " + listNames(names, opts.import.namesInRemarks));
+  std::vector<std::string> others;
+  for (const AdapterTarget &target : all)
+    if (!llvm::is_contained(names, target.name))
+      others.push_back(target.name + (target.isBuffer ? " (a constant)"
+                                      : target.isHead ? " (an output head)"
+                                                      : ""));
+  if (!others.empty())
+    trainedLines.push_back("products without one: " +
+                           listNames(others, opts.import.namesInRemarks));
   if (!findFrozenNorms(forward).empty())
     opts.step.freezeNorms = true;
   return llvm::Error::success();

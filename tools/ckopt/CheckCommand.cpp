@@ -69,7 +69,7 @@ static void printRoles(func::FuncOp forward, size_t names,
 static void printUnclear(const Compilation &compilation, size_t names,
                          llvm::raw_ostream &os) {
   const auto &unclear = compilation.model().diagnosis.unclear;
-  if (unclear.empty())
+  if (unclear.empty() || compilation.options().import.trainsNone)
     return;
   os << "trained, if they are no buffers (this form of export does "
         "not tell; --freeze=NAME): "
