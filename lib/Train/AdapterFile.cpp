@@ -6,8 +6,10 @@
 #include "AdapterFile.h"
 #include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Report.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace ckopt;
 
@@ -42,7 +44,8 @@ llvm::Error ckopt::writeAdapters(const Compilation &compilation,
   const AdapterOptions &lora = compilation.options().lora;
   metadata["format"] = "pt";
   metadata["ckopt.lora_rank"] = std::to_string(lora.rank);
-  metadata["ckopt.lora_alpha"] = formatNumber(lora.alpha, 17);
+  llvm::raw_string_ostream(metadata["ckopt.lora_alpha"])
+      << llvm::format("%.17g", lora.alpha);
   metadata["ckopt.dora"] = lora.dora ? "true" : "false";
   if (llvm::sys::path::filename(path) == "adapter_model.safetensors") {
     llvm::SmallString<128> config(path);
