@@ -6,6 +6,7 @@
 #include "AdapterFile.h"
 #include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Report.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"

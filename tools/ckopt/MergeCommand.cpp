@@ -20,9 +20,12 @@
 #include "ckopt/Support/Safetensors.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
 #include <cmath>
+#include <map>
+#include <optional>
 
 using namespace ckopt;
 using llvm::StringRef;
@@ -94,12 +97,12 @@ void Merged::scaleTo(const HostTensor &magnitude) {
   for (int64_t row = 0; row < rows; ++row) {
     addRow(row, values);
     for (int64_t c = 0; c < columns; ++c)
-      sums[size_t(outputsFirst ? row : c)] += values[size_t(c)] *
-                                              values[size_t(c)];
+      sums[size_t(outputsFirst ? row : c)] +=
+          values[size_t(c)] * values[size_t(c)];
   }
   for (auto [o, sum] : llvm::enumerate(sums))
-    factors.push_back(
-        sum > 0 ? magnitude.getDouble(int64_t(o)) / std::sqrt(sum) : 0);
+    factors.push_back(sum > 0 ? magnitude.getDouble(int64_t(o)) / std::sqrt(sum)
+                              : 0);
 }
 
 llvm::Expected<HostTensor> MergedParts::read(size_t number, int64_t begin,
@@ -113,10 +116,10 @@ llvm::Expected<HostTensor> MergedParts::read(size_t number, int64_t begin,
     int64_t end = std::min((row + 1) * merged.columns, begin + count);
     for (; at < end; ++at) {
       int64_t c = at % merged.columns;
-      double factor = merged.factors.empty()
-                          ? 1
-                          : merged.factors[size_t(
-                                merged.outputsFirst ? row : c)];
+      double factor =
+          merged.factors.empty()
+              ? 1
+              : merged.factors[size_t(merged.outputsFirst ? row : c)];
       piece.setDouble(at - begin, factor * values[size_t(c)]);
     }
   }
@@ -134,14 +137,15 @@ static llvm::Error readConfig(StringRef path, Scaling &scaling) {
     return text.takeError();
   auto json = llvm::json::parse((*text)->getBuffer());
   if (!json)
-    return inputError("'" + path + "': " + takeErrorText(json.takeError()).text);
+    return inputError("'" + path +
+                      "': " + takeErrorText(json.takeError()).text);
   const llvm::json::Object *config = json->getAsObject();
   if (!config)
     return inputError("'" + path + "' is no configuration of an adapter");
   if (auto type = config->getString("peft_type"); type && *type != "LORA")
-    return makeError(ExitUnsupported, "'" + path + "': an adapter of the kind " +
-                                          type->str() +
-                                          "; LORA can be merged");
+    return makeError(ExitUnsupported, "'" + path +
+                                          "': an adapter of the kind " +
+                                          type->str() + "; LORA can be merged");
   if (auto alpha = config->getNumber("lora_alpha"))
     scaling.alpha = *alpha;
   scaling.byRoot = config->getBoolean("use_rslora").value_or(false);
@@ -243,12 +247,12 @@ static llvm::Expected<Merged> merge(const AdapterTarget &target,
 static llvm::Error checkStored(const AdapterTarget &target, StringRef stored) {
   std::string what = "the adapter of '" + target.name + "' cannot be merged: ";
   if (!target.stored || !target.isPlain)
-    return makeError(ExitUnsupported,
-                     what + "its weight is computed from " +
-                         (stored.empty() ? "constants"
-                                         : "'" + stored.str() + "'") +
-                         " (quantized, or a part of it); merge it into the "
-                         "model with float weights");
+    return makeError(
+        ExitUnsupported,
+        what + "its weight is computed from " +
+            (stored.empty() ? "constants" : "'" + stored.str() + "'") +
+            " (quantized, or a part of it); merge it into the "
+            "model with float weights");
   if (!target.isAlone)
     return makeError(ExitUnsupported, what + "others read its weight '" +
                                           stored.str() +
@@ -257,10 +261,10 @@ static llvm::Error checkStored(const AdapterTarget &target, StringRef stored) {
 }
 
 /// Sorts the file's tensors by what they are for.
-static llvm::Error
-sortTensors(const TensorMap &tensors,
-            const std::map<std::string, HostTensor> &weights,
-            llvm::MapVector<StringRef, Parts> &adapters, MergedParts &result) {
+static llvm::Error sortTensors(const TensorMap &tensors,
+                               const std::map<std::string, HostTensor> &weights,
+                               llvm::MapVector<StringRef, Parts> &adapters,
+                               MergedParts &result) {
   std::vector<std::string> unknown;
   for (const auto &[full, value] : tensors) {
     StringRef name = full;
@@ -277,8 +281,7 @@ sortTensors(const TensorMap &tensors,
     else if (module.consume_back(kMagnitudeSuffix))
       adapters[module].magnitude = &value;
     else if (auto weight = weights.find(name.str());
-             weight != weights.end() &&
-             weight->second.shape() == value.shape())
+             weight != weights.end() && weight->second.shape() == value.shape())
       result.add(name, {value, 1, value.numElements(), 0, {}, {}, false, {}});
     else
       unknown.push_back(full);
@@ -322,8 +325,7 @@ llvm::Error ckopt::runMerge(DriverOptions &options) {
   std::vector<AdapterTarget> targets = findAdapterTargets(forward);
   llvm::MapVector<StringRef, Parts> adapters;
   MergedParts merged;
-  if (llvm::Error error =
-          sortTensors(file->tensors, weights, adapters, merged))
+  if (llvm::Error error = sortTensors(file->tensors, weights, adapters, merged))
     return withContext(std::move(error), "'" + path + "'");
   for (const auto &[name, parts] : adapters) {
     if (!parts.down || !parts.up)
@@ -347,9 +349,9 @@ llvm::Error ckopt::runMerge(DriverOptions &options) {
       return withContext(one.takeError(), "'" + path + "'");
     merged.add(stored, std::move(*one));
   }
-  if (llvm::Error error = onnx_frontend::exportModel(
-          compile.model, options.output, merged,
-          {{}, compilation->model().writeBack}))
+  if (llvm::Error error =
+          onnx_frontend::exportModel(compile.model, options.output, merged,
+                                     {{}, compilation->model().writeBack}))
     return error;
   options.out() << adapters.size() << " adapters merged\n";
   tellWritten(options, options.output);
