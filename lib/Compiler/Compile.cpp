@@ -249,6 +249,7 @@ llvm::Error Compilation::importModel() {
            type);
   noteProducts();
   opts.import.parts = opts.step.ranks;
+  opts.import.trainsNone = opts.lora.rank && opts.import.trainRegex.empty();
   auto model = onnx_frontend::importModel(opts.model, opts.import, *context);
   if (!model)
     return explainShare(model.takeError());
@@ -259,6 +260,8 @@ llvm::Error Compilation::importModel() {
   if (llvm::Error error = checkDistinct(opts.outputs, weightFiles))
     return error;
   applyInit();
+  if (llvm::Error error = addAdapters())
+    return error;
   if (llvm::Error error = checkTrained())
     return error;
   if (llvm::Error error = applyGroups())

@@ -47,6 +47,11 @@ llvm::Error Compilation::checkTrained() {
       continue;
     weights.push_back(name);
     frozen |= freezes;
+    if (role == roles::kParameter && freezes) { // an adapter's
+      role = roles::kFrozen;
+      forward.setArgAttr(i, attrs::kRole,
+                         StringAttr::get(context.get(), role));
+    }
     trained |= trains && !trainText.empty();
     if (role == roles::kParameter) {
       ++left;
@@ -197,8 +202,12 @@ llvm::Error ckopt::checkWeightsPath(llvm::StringRef path,
 }
 
 llvm::Error Compilation::checkGoesBack(llvm::StringRef path) const {
+  if (opts.lora.rank && path.ends_with(".onnx"))
+    return usageError("'" + path +
+                      "': adapters are written to .safetensors; `ckopt merge` "
+                      "puts them into the model's file");
   const auto &partial = imported.diagnosis.partial;
-  if (partial.empty() || !path.ends_with(".safetensors"))
+  if (opts.lora.rank || partial.empty() || !path.ends_with(".safetensors"))
     return llvm::Error::success();
   std::string names;
   for (const std::string &name : partial)

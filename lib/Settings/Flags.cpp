@@ -33,7 +33,7 @@ void DriverFlags::addModelFlags() {
   table.beginSection("The model");
   readBy("import");
   auto &import = o.compile.import;
-  add("batch", "N", Models,
+  add("batch", "N", Models | Merge,
       "batch size (fixes a symbolic one, changes a baked-in one)",
       [&import](StringRef text) -> llvm::Error {
         int64_t value = 0;
@@ -42,7 +42,7 @@ void DriverFlags::addModelFlags() {
         import.batch = value;
         return llvm::Error::success();
       });
-  add("dim", "NAME=N", Models,
+  add("dim", "NAME=N", Models | Merge,
       "value of another symbolic dimension (repeatable)",
       [&import](StringRef text) -> llvm::Error {
         auto [name, value] = text.split('=');
@@ -52,7 +52,7 @@ void DriverFlags::addModelFlags() {
         import.dims[name.str()] = size;
         return llvm::Error::success();
       });
-  add("shape", "NAME=2x3", Models,
+  add("shape", "NAME=2x3", Models | Merge,
       "shape of an input whose file leaves it open (repeatable)",
       [&import](StringRef text) -> llvm::Error {
         auto [name, sizes] = text.split('=');
@@ -81,7 +81,7 @@ void DriverFlags::addModelFlags() {
   add("as-written", "", Run,
       "dropouts and batch norms do what the file says (default: evaluation)",
       flag::turnOn(o.compile.step.asWritten));
-  add("inputs", "A=ARRAY,...", Models,
+  add("inputs", "A=ARRAY,...", Models | Merge,
       "data inputs, and the arrays they are read from",
       [this, &import](StringRef text) -> llvm::Error {
         auto mappings = parseArrayMappings(text, Setting("inputs"));
@@ -92,7 +92,7 @@ void DriverFlags::addModelFlags() {
           import.inputs.push_back(mapping.name);
         return llvm::Error::success();
       });
-  add("unused-inputs", "NAME,...", Models & ~Run,
+  add("unused-inputs", "NAME,...", (Models & ~Run) | Merge,
       "data inputs that may have no effect; others that nothing reads are an "
       "error",
       [&import](StringRef text) {
@@ -114,6 +114,7 @@ void DriverFlags::addModelFlags() {
       "weights that are trained, no others; " + Setting("freeze") +
           " wins where both match",
       flag::pattern("train", import.trainRegex));
+  addAdapterFlags();
   readBy("autodiff");
   add("freeze-norms", "", Stepping | Grad,
       "batch norms without trained weights use and keep their running "
@@ -138,12 +139,57 @@ void DriverFlags::addModelFlags() {
         return llvm::Error::success();
       });
   readBy("");
-  add("weights", "FILE", Models & ~(Import | Plan | Check),
+  add("weights", "FILE", (Models & ~(Import | Plan | Check)) | Merge,
       "initial weights (.safetensors), in place of the model's own",
       flag::inputFile("weights", o.weights));
   add("seed", "N", Models & ~(Import | Check),
       "seed of initialization, sample order and dropout (default 0)",
       flag::number<uint64_t>("seed", o.seed, 0));
+}
+
+void DriverFlags::addAdapterFlags() {
+  AdapterOptions &lora = o.compile.lora;
+  add("lora", "RANK[:ALPHA][:REGEX]", Models,
+      "low-rank adapters for products, and nothing else is trained: of which "
+      "rank, and " +
+          Setting("lora-alpha") + " and " + Setting("lora-targets") +
+          " (docs/fine-tune.md)",
+      [&lora](StringRef text) -> llvm::Error {
+        auto [rank, rest] = text.split(':');
+        if (llvm::Error error =
+                flag::number<int64_t>("lora", lora.rank, 1)(rank))
+          return error;
+        // A regular expression may contain colons.
+        auto [alpha, regex] = rest.split(':');
+        double number = 0;
+        if (!alpha.empty() && alpha.getAsDouble(number))
+          regex = rest;
+        else if (!alpha.empty())
+          lora.alpha = number;
+        return regex.empty()
+                   ? llvm::Error::success()
+                   : flag::pattern("lora", lora.targets)(regex);
+      });
+  add("lora-alpha", "X", Models | Merge,
+      "adapters are multiplied by X / rank (default 8)",
+      flag::number<double>("lora-alpha", lora.alpha));
+  add("lora-targets", "REGEX", Models,
+      "products that get adapters: a whole name has to match, or its end "
+      "behind a dot (default: all but output heads)",
+      flag::pattern("lora-targets", lora.targets));
+  add("lora-dropout", "P", Models,
+      "dropout of the adapters' inputs (default 0)",
+      [&lora](StringRef text) -> llvm::Error {
+        if (text.getAsDouble(lora.dropout) ||
+            !(lora.dropout >= 0 && lora.dropout < 1))
+          return usageError(Setting("lora-dropout") + ": '" + text +
+                            "' does not lie in [0, 1)");
+        return llvm::Error::success();
+      });
+  add("dora", "", Models,
+      "with " + Setting("lora") +
+          ": a trained magnitude of each output, too (DoRA)",
+      flag::turnOn(lora.dora));
 }
 
 void DriverFlags::addCompilerFlags() {
@@ -299,9 +345,10 @@ void DriverFlags::addDeviceFlags() {
 void DriverFlags::addToolFlags() {
   table.beginSection("What is printed and written");
   unsigned files = Stepping & ~Program;
-  add("o", "FILE", Models & ~(Bench | Inspect | Check | Program),
+  add("o", "FILE", (Models & ~(Bench | Inspect | Check | Program)) | Merge,
       "the result: a step (compile), trained weights (train, compare: .onnx or "
-      ".safetensors), arrays (run, grad: .npz), IR (import, plan)",
+      ".safetensors), a model (merge: .onnx), arrays (run, grad: .npz), IR "
+      "(import, plan)",
       flag::outputFile("o", o.output));
   add("report", "FILE", files, "everything that was printed, and more, as JSON",
       flag::outputFile("report", o.report));
@@ -319,10 +366,10 @@ void DriverFlags::addToolFlags() {
   add("summary", "", Import, "counts instead of IR", flag::turnOn(o.summary));
   add("list-ops", "", Import, "the operators that import knows",
       flag::turnOn(o.listOps));
-  add("quiet", "", Models & ~Program,
+  add("quiet", "", (Models & ~Program) | Merge,
       "print nothing but errors; files are written as ever",
       flag::turnOn(o.quiet));
-  add("verbose", "", Models, "a line for each phase; lists have all names",
+  add("verbose", "", Models | Merge, "a line for each phase; lists have all names",
       [&o = o](StringRef) -> llvm::Error {
         o.compile.phases.verbose = true;
         o.compile.import.namesInRemarks = SIZE_MAX;

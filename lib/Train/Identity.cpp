@@ -131,6 +131,14 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   result["freeze"] = compile.import.freezeRegex;
   if (!compile.import.trainRegex.empty())
     result["train"] = compile.import.trainRegex;
+  if (const AdapterOptions &lora = compile.lora; lora.rank) {
+    result["lora"] = std::to_string(lora.rank);
+    set("lora-alpha", lora.alpha);
+    set("lora-dropout", lora.dropout);
+    result["lora-targets"] = lora.targets;
+    if (lora.dora)
+      result["dora"] = "yes";
+  }
   if (step.syncNorms && step.ranks > 1)
     result["sync-batchnorm"] = "yes";
   if (step.freezeNorms)

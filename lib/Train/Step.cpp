@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/Step.h"
+#include "AdapterFile.h"
 #include "WeightParts.h"
 #include "ckopt/Compiler/LossChoice.h"
 #include "ckopt/Compiler/Together.h"
@@ -182,12 +183,27 @@ static llvm::Error checkGivenWeights(const Compilation &compilation,
       listNames(std::vector<std::string>(known.begin(), known.end())));
 }
 
+/// Refuses other weights than those whose norms DoRA's magnitudes start with.
+static llvm::Error checkMagnitudes(const Compilation &compilation,
+                                   const LoadOptions &options) {
+  for (const AdapterNote &adapter : compilation.adapters())
+    if (!adapter.magnitude.empty() && options.weights.contains(adapter.weight) &&
+        !options.weights.contains(adapter.magnitude))
+      return inputError(options.weightsFile + " replaces '" + adapter.weight +
+                        "', and " + Setting("dora") +
+                        " starts with the norms of the model's own: put the "
+                        "weights into the model's file first");
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::unique_ptr<Session>>
 ckopt::load(const Compilation &compilation, const LoadOptions &options) {
   auto session = open(compilation, options.session);
   if (!session)
     return session.takeError();
   if (llvm::Error error = checkGivenWeights(compilation, **session, options))
+    return std::move(error);
+  if (llvm::Error error = checkMagnitudes(compilation, options))
     return std::move(error);
   TensorMap weights = compilation.weights();
   for (const auto &[name, value] : options.weights)
@@ -298,7 +314,10 @@ llvm::Error ckopt::writeWeights(const Compilation &compilation,
     return error;
   if (llvm::Error error = compilation.checkGoesBack(path))
     return error;
-  return useWeightsOnMain(session, averaged, [&](TensorParts &weights) {
+  bool adapters = compilation.options().lora.rank > 0;
+  return useWeightsOnMain(session, averaged, adapters, [&](TensorParts &weights) {
+    if (adapters)
+      return writeAdapters(compilation, path, weights, metadata);
     if (llvm::StringRef(path).ends_with(".safetensors"))
       return writeSafetensors(path, weights, metadata);
     return onnx_frontend::exportModel(

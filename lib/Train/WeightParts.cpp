@@ -36,7 +36,7 @@ struct Overlap {
 class SessionParts : public TensorParts {
 public:
   static llvm::Expected<std::unique_ptr<SessionParts>>
-  create(const Session &session, bool averaged);
+  create(const Session &session, bool averaged, bool trainedOnly);
 
   llvm::ArrayRef<TensorSpec> specs() const override { return list; }
   llvm::Expected<HostTensor> read(size_t number, int64_t begin,
@@ -68,10 +68,13 @@ private:
 } // namespace
 
 llvm::Expected<std::unique_ptr<SessionParts>>
-SessionParts::create(const Session &session, bool averaged) {
+SessionParts::create(const Session &session, bool averaged,
+                     bool trainedOnly) {
   std::unique_ptr<SessionParts> parts(new SessionParts(session));
   for (TensorRole role :
-       {TensorRole::Parameter, TensorRole::Frozen, TensorRole::State})
+       {TensorRole::Parameter, TensorRole::Frozen, TensorRole::State}) {
+    if (trainedOnly && role != TensorRole::Parameter)
+      continue;
     for (int64_t index : session.tensors(role)) {
       const TensorInfo &tensor = session.infoOf(index);
       parts->list.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
@@ -84,6 +87,7 @@ SessionParts::create(const Session &session, bool averaged) {
       parts->list.back().dtype = session.infoOf(*average).dtype;
       parts->indices.back() = *average;
     }
+  }
   return std::move(parts);
 }
 
@@ -183,7 +187,7 @@ llvm::Error SessionParts::serve() {
 }
 
 llvm::Error ckopt::useWeightsOnMain(
-    const Session &session, bool averaged,
+    const Session &session, bool averaged, bool trainedOnly,
     llvm::function_ref<llvm::Error(TensorParts &weights)> use) {
   bool isShared = session.isSharded();
   const Ranks &ranks = session.ranks();
@@ -192,7 +196,7 @@ llvm::Error ckopt::useWeightsOnMain(
   if (isShared && !ranks.areSeveral())
     return usageError("the weights are shared by ranks, and this process runs "
                       "alone");
-  auto parts = SessionParts::create(session, averaged);
+  auto parts = SessionParts::create(session, averaged, trainedOnly);
   if (!parts)
     return parts.takeError();
   if (!ranks.isMain())

@@ -39,6 +39,7 @@ finally:
         del _os.environ["GOMP_SPINCOUNT"]
 
 from ._fit import FitResult
+from ._lora import LoRA
 from ._ranks import rank, ranks
 from ._remat import FunctionPlan, RematModule, remat
 from ._sources import ImageFolder, Tokens
@@ -57,7 +58,7 @@ __all__ = [
     "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "BudgetError", "CompiledStep", "Constant",
     "Cosine", "Curve", "DeviceError", "Error", "Exponential", "FitResult", "FunctionPlan",
     "GraphPlan", "Group", "ImageFolder", "InputError", "InternalError", "Linear", "Lion",
-    "MultiStep", "NAdam", "NoPlanFoundError", "NonFiniteError", "OneCycle", "Optimizer",
+    "LoRA", "MultiStep", "NAdam", "NoPlanFoundError", "NonFiniteError", "OneCycle", "Optimizer",
     "OutputError", "Plan", "RAdam", "RMSprop", "RankError", "RematModule", "SGD", "Schedule",
     "StepDecay", "StepPlan", "Tokens", "UnsupportedError", "UsageError", "Warning", "batches",
     "compile", "plan", "rank", "ranks", "remat",

@@ -18,6 +18,7 @@ from . import _ckopt
 from ._arrays import as_array, check_cast
 from ._fit import FitResult, is_one_batch, metric_names
 from ._fit import run as run_fit
+from ._lora import LoRA
 from ._sources import settings_of
 from .errors import InputError, UsageError, Warning
 from .optim import Optimizer, Schedule, budget_setting, to_text
@@ -59,6 +60,9 @@ def _flag_settings(flags):
     settings = []
     for name, value in flags.items():
         name = name.replace("_", "-")
+        if name == "lora" and isinstance(value, LoRA):
+            settings += value.settings()
+            continue
         if isinstance(value, Mapping):  # dim={"length": 128}
             value = [f"{key}={to_text(one)}" for key, one in value.items()]
         values = value if isinstance(value, (list, tuple)) and name in (
@@ -118,6 +122,8 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
     flags: any other flag of ``ckopt train`` about model, loss, plan or compiler,
         with underscores: ``freeze="head.*"``, ``threads=2``, ``seed=1``,
         ``class_axis=1``, ``targets="labels"``, ``check_finite=True``, ...
+        ``lora=ckopt.LoRA(8, alpha=16)`` or ``lora="8:16"``: adapters, and
+        nothing else is trained; ``save`` then writes them alone.
         ``parallel="dp:2"``: the processes that mpirun started train together,
         each on its part of every batch; all make the same calls with the same
         whole batches (``batch`` is that of all), and rank 0 writes files. With

@@ -399,6 +399,9 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
         names = call.names + ([flags.get("targets", "y")] if loss else [])
         if loss in _LABELLED:
             flags.setdefault("class_axis", 1)
+    if flags.get("lora"):
+        raise UsageError("lora: a module gets adapters by PEFT, and is compiled with them; lora= is "
+                         "for ckopt.compile, which has no module to write them to")
     refuse_hooks(whole)
     refuse_shared_memory(whole)
     parameters = {name for name, _ in whole.named_parameters(remove_duplicate=False)}

@@ -69,7 +69,7 @@ static void printRoles(func::FuncOp forward, size_t names,
 static void printUnclear(const Compilation &compilation, size_t names,
                          llvm::raw_ostream &os) {
   const auto &unclear = compilation.model().diagnosis.unclear;
-  if (unclear.empty())
+  if (unclear.empty() || compilation.options().import.trainsNone)
     return;
   os << "trained, if they are no buffers (this form of export does "
         "not tell; --freeze=NAME): "
@@ -131,10 +131,9 @@ void ckopt::printSummary(const Compilation &compilation,
     os << "  " << number << " " << name << "\n";
 }
 
-/// Imports the model; a symbolic batch size is set to 2 for the check.
-static llvm::Error importForCheck(std::unique_ptr<Compilation> &compilation,
-                                  const CompileOptions &options,
-                                  bool &guessedBatch) {
+llvm::Error ckopt::importWithAnyBatch(std::unique_ptr<Compilation> &compilation,
+                                      const CompileOptions &options,
+                                      bool &guessedBatch) {
   compilation = std::make_unique<Compilation>(options);
   llvm::Error error = compilation->import();
   if (!error || options.import.batch)
@@ -211,7 +210,7 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
   std::unique_ptr<Compilation> compilation;
   bool guessedBatch = false;
   ErrorText problem;
-  if (llvm::Error error = importForCheck(compilation, quiet, guessedBatch))
+  if (llvm::Error error = importWithAnyBatch(compilation, quiet, guessedBatch))
     problem = takeErrorText(std::move(error));
   bool unsupported = problem.code == ExitUnsupported;
   os << "operators: "
@@ -233,6 +232,9 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
       os << "not trained: " << constants.size() - names
          << " more (--verbose)\n";
     printUnclear(*compilation, names, os);
+    if (options.compile.lora.rank)
+      for (const std::string &line : compilation->trained())
+        os << line << "\n";
     for (const MessageText &note : compilation->model().notes)
       os << "note: " << note.inShell() << "\n";
   }

@@ -40,6 +40,7 @@ constexpr CommandInfo commands[] = {
     {"compare", "train at several budgets and print them side by side", true},
     {"check", "what exporting did to a model, and what ckopt would train",
      true},
+    {"merge", "put adapters (LoRA, DoRA) into a model's weights", true},
 };
 } // namespace
 
@@ -66,16 +67,16 @@ static std::vector<StringRef> commonFlags(unsigned command) {
   static const std::pair<StringRef, unsigned> flags[] = {
       {"list-ops", Import},
       {"data", Train | Run | Grad | Compare},
-      {"inputs", Models},
+      {"inputs", Models | Merge},
       {"targets", Train | Grad | Compare},
-      {"dim", Import | Check | Run},
+      {"dim", Import | Check | Run | Merge},
       {"shape", Import | Check},
       {"loss", Stepping | Grad},
       {"optimizer", Train | Plan | Compile | Bench | Inspect | Compare},
       {"lr", Train | Compare},
-      {"batch", Models},
+      {"batch", Models | Merge},
       {"epochs", Train | Compare},
-      {"weights", Run | Grad},
+      {"weights", Run | Grad | Merge},
       {"freeze", Import | Grad | Check},
       {"seed", Grad | Run},
       {"memory-budget", Stepping},
@@ -92,7 +93,7 @@ static std::vector<StringRef> commonFlags(unsigned command) {
       {"timeline", Plan | Inspect},
       {"report", Compile | Plan | Bench | Inspect | Compare},
       {"as-written", Run},
-      {"o", Models & ~(Plan | Compare)},
+      {"o", (Models & ~(Plan | Compare)) | Merge},
   };
   std::vector<StringRef> names;
   for (auto [name, takers] : flags)

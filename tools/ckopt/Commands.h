@@ -27,6 +27,12 @@ llvm::Error runBench(DriverOptions &options);
 llvm::Error runCollectivesBench(DriverOptions &options);
 llvm::Error runInspect(DriverOptions &options);
 llvm::Error runCheck(DriverOptions &options);
+llvm::Error runMerge(DriverOptions &options);
+
+/// Imports a model of which nothing is computed: a symbolic batch size is 2.
+llvm::Error importWithAnyBatch(std::unique_ptr<Compilation> &compilation,
+                               const CompileOptions &options,
+                               bool &guessedBatch);
 
 /// Meets the other processes where flags ask for them. Refuses processes that
 /// would each do the same, alone, and ranks that nobody started.

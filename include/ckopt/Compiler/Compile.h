@@ -23,6 +23,13 @@
 
 namespace ckopt {
 
+/// An adapter that a model was given.
+struct AdapterNote {
+  std::string name;   ///< of its product, as PEFT names modules
+  std::string weight; ///< the stored weight; "": a constant
+  std::string magnitude; ///< DoRA's vector; "": none
+};
+
 /// A model on its way to a step. Owns its MLIR context. import(), plan() and
 /// emit() are called once each, in this order; any other order is a usage
 /// error.
@@ -87,11 +94,14 @@ public:
   /// Returns a line for each group of parameters with separate settings.
   const std::vector<std::string> &trained() const { return trainedLines; }
 
+  /// Returns the adapters that the options asked for.
+  const std::vector<AdapterNote> &adapters() const { return adapterNotes; }
+
   /// Checks that trained weights have a type wide enough for updates.
   llvm::Error checkTrainedTypes() const;
 
   /// Refuses a file of weights for the module that holds only parts of some
-  /// weights.
+  /// weights, and a model's file for adapters.
   llvm::Error checkGoesBack(llvm::StringRef path) const;
 
   /// Passes a message without a node to the handler.
@@ -114,6 +124,7 @@ private:
   llvm::Error explainShare(llvm::Error error);
   void summarize();
   void summarizeProducts(mlir::func::FuncOp step);
+  llvm::Error addAdapters();
   llvm::Error checkTrained();
   llvm::Error applyGroups();
   llvm::Error noteFrozenNorms();
@@ -133,6 +144,7 @@ private:
   onnx_frontend::ImportedModel imported;
   std::map<std::string, std::string> targets;
   std::vector<std::string> trainedLines;
+  std::vector<AdapterNote> adapterNotes;
   PlanSummary planSummary;
   RematResult plans;
   TimelinePanel before;

@@ -10,6 +10,7 @@
 
 #include "ckopt/Frontend/Onnx/ImportOptions.h"
 #include "ckopt/Losses/LossOptions.h"
+#include "ckopt/Normalize/AdapterOptions.h"
 #include "ckopt/Optimizers/OptimizerOptions.h"
 #include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Remat/RematOptions.h"
@@ -122,6 +123,9 @@ struct CompileOptions {
   /// The learning rate that groups' rates are relative to; not a number: the
   /// optimizer's.
   double learningRate = std::numeric_limits<double>::quiet_NaN();
+  /// Adapters that products get, beside which nothing is trained that
+  /// `import.trainRegex` does not name.
+  AdapterOptions lora;
   StepOptions step;
   PhaseControl phases;
   CpuOptions target;

@@ -50,6 +50,36 @@ def FreezeNormsPass : Pass<"freeze-norms", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 
+def AddAdaptersPass : Pass<"add-adapters", "::mlir::func::FuncOp"> {
+  let summary = "Gives trained low-rank adapters to products with a weight (LoRA, DoRA)";
+  let description = [{
+    Products of activations with a matrix of weights get the product of two small trained
+    matrices beside them, `NAME.lora_A.weight` and `NAME.lora_B.weight`; parameters that
+    the function has become frozen. `targets` is a regular expression of products' names
+    (docs/fine-tune.md); without it all but output heads get one. With `dora` a trained
+    vector `NAME.lora_magnitude_vector` scales each output's row to a length. Evaluation
+    forms are derived later.
+
+    ```mlir
+    %y = ckopt.matmul %x, %w {transpose_rhs} : ...
+    // becomes
+    %y = ckopt.matmul %x, %w {transpose_rhs} : ...
+    %0 = ckopt.matmul %x, %a {transpose_rhs} : ...
+    %1 = ckopt.matmul %0, %b {transpose_rhs} : ...
+    %2 = ckopt.mul %1, %scaling : ...
+    %3 = ckopt.add %y, %2 : ...
+    ```
+  }];
+  let options = [
+    Option<"rank", "rank", "int64_t", "8", "Rows of A">,
+    Option<"alpha", "alpha", "double", "8", "alpha / rank scales the adapter">,
+    Option<"targets", "targets", "std::string", "\"\"", "Names of products; empty: all but output heads">,
+    Option<"dropout", "dropout", "double", "0", "Dropout of the adapter's input">,
+    Option<"dora", "dora", "bool", "false", "Weights are a trained magnitude and a direction">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 def NormalizePass : Pass<"normalize", "::mlir::func::FuncOp"> {
   let summary = "Brings forward graphs of exporters to one form, before autodiff";
   let description = [{

@@ -29,7 +29,8 @@ enum class Command {
   Bench,
   Inspect,
   Compare,
-  Check
+  Check,
+  Merge
 };
 
 struct DriverOptions {

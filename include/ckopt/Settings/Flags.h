@@ -30,7 +30,8 @@ enum : unsigned {
   Inspect = 1u << unsigned(Command::Inspect),
   Compare = 1u << unsigned(Command::Compare),
   Check = 1u << unsigned(Command::Check),
-  Program = Check << 1, ///< no command: the settings of a program's step
+  Merge = 1u << unsigned(Command::Merge),
+  Program = Merge << 1, ///< no command: the settings of a program's step
   Stepping = Plan | Compile | Train | Bench | Inspect | Compare | Program,
   Models = Import | Stepping | Run | Grad | Check,
 };
@@ -83,6 +84,7 @@ private:
   /// ones, too.
   void readBy(llvm::StringRef reader) { phase = reader.str(); }
   void addModelFlags();
+  void addAdapterFlags();
   void addLossFlags();
   void addOptimizerFlags();
   void addScheduleFlags();

@@ -403,7 +403,8 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
   }
   llvm::Regex freeze("^(" + freezeText + ")$"), train("^(" + trainText + ")$");
   auto isFrozen = [&](llvm::StringRef name) {
-    return (analysis.frozen && analysis.frozen->contains(name) &&
+    return options.trainsNone ||
+           (analysis.frozen && analysis.frozen->contains(name) &&
             !isNamed(trainText, name)) ||
            (!freezeText.empty() && freeze.match(name)) ||
            (!trainText.empty() && !train.match(name));

@@ -56,6 +56,8 @@ struct ImportOptions {
   /// If not empty, only weights whose whole name matches are trained; a weight
   /// that both expressions match is not.
   std::string trainRegex;
+  /// No weight of the file is trained, as if both expressions matched all.
+  bool trainsNone = false;
   /// Weights made by ConstantOfShape, as in files without weights, are
   /// parameters without a value.
   bool paramsFromConstants = false;
