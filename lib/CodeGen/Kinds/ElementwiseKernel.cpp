@@ -50,7 +50,9 @@ namespace {
 
 class ElementwiseKernel : public FormedKernel {
 public:
-  using FormedKernel::FormedKernel;
+  ElementwiseKernel(func::FuncOp kernel, const CodegenOptions &options,
+                    bool byRows = false)
+      : FormedKernel(kernel, options), byRows(byRows) {}
 
 protected:
   LogicalResult analyze() override {
@@ -75,10 +77,13 @@ protected:
           "cannot be part of an elementwise kernel");
     findReuse(accesses, point);
     SmallVector<int> classes(type.getRank(), 0);
+    if (byRows)
+      classes.front() = 1;
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
     inner = domain->loops.back().size;
-    findTransposed(accesses);
+    if (!byRows)
+      findTransposed(accesses);
     empty = type.getNumElements() == 0;
     return success();
   }
@@ -112,8 +117,9 @@ protected:
   LogicalResult emitRanges(ModuleOp into) override {
     return emitStage(into, 0, [&](Emitter &e) {
       cache.emit(e);
+      Value first = byRows ? e.callScalar(0) : Value();
       e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
-        emitBlock(e, t);
+        emitBlock(e, first ? e.add(t, first) : t);
         return SmallVector<Value>();
       });
     });
@@ -322,6 +328,7 @@ private:
   int64_t inner = 1, block = 1;
   /// For a launch: the number of items, and elements of a thread.
   int64_t items = 0, width = 1;
+  bool byRows;         ///< the first dimension has a loop of its own
   bool empty = false;  ///< there are no elements
   bool random = false; ///< some op draws random numbers
 };
@@ -332,4 +339,9 @@ std::unique_ptr<GeneratedKernel>
 codegen::makeElementwiseKernel(func::FuncOp kernel,
                                const CodegenOptions &options) {
   return std::make_unique<ElementwiseKernel>(kernel, options);
+}
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeRowsKernel(func::FuncOp kernel, const CodegenOptions &options) {
+  return std::make_unique<ElementwiseKernel>(kernel, options, /*byRows=*/true);
 }
