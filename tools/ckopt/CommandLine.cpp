@@ -40,6 +40,7 @@ constexpr CommandInfo commands[] = {
     {"compare", "train at several budgets and print them side by side", true},
     {"check", "what exporting did to a model, and what ckopt would train",
      true},
+    {"quantize", "write a copy with frozen weights in 8 or 4 bits", true},
 };
 } // namespace
 
@@ -76,7 +77,10 @@ static std::vector<StringRef> commonFlags(unsigned command) {
       {"batch", Models},
       {"epochs", Train | Compare},
       {"weights", Run | Grad},
-      {"freeze", Import | Grad | Check},
+      {"type", Quantize},
+      {"group-size", Quantize},
+      {"train", Quantize},
+      {"freeze", Import | Grad | Check | Quantize},
       {"seed", Grad | Run},
       {"memory-budget", Stepping},
       {"budgets", Compare},
@@ -92,7 +96,7 @@ static std::vector<StringRef> commonFlags(unsigned command) {
       {"timeline", Plan | Inspect},
       {"report", Compile | Plan | Bench | Inspect | Compare},
       {"as-written", Run},
-      {"o", Models & ~(Plan | Compare)},
+      {"o", (Models & ~(Plan | Compare)) | Quantize},
   };
   std::vector<StringRef> names;
   for (auto [name, takers] : flags)

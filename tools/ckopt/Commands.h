@@ -27,6 +27,7 @@ llvm::Error runBench(DriverOptions &options);
 llvm::Error runCollectivesBench(DriverOptions &options);
 llvm::Error runInspect(DriverOptions &options);
 llvm::Error runCheck(DriverOptions &options);
+llvm::Error runQuantize(DriverOptions &options);
 
 /// Meets the other processes where flags ask for them. Refuses processes that
 /// would each do the same, alone, and ranks that nobody started.

@@ -67,6 +67,8 @@ static llvm::Error dispatch(DriverOptions &options) {
     return runInspect(options);
   case Command::Check:
     return runCheck(options);
+  case Command::Quantize:
+    return runQuantize(options);
   }
   llvm_unreachable("all commands are listed");
 }

@@ -29,7 +29,8 @@ enum class Command {
   Bench,
   Inspect,
   Compare,
-  Check
+  Check,
+  Quantize
 };
 
 struct DriverOptions {
@@ -64,9 +65,11 @@ struct DriverOptions {
   std::string profileOut;  ///< bench: file for the kernels' times
   std::string calibrate;   ///< bench: file for the machine's rates
   std::string collectives; ///< bench: file for times between ranks; no model
-  int depth = 2;           ///< levels of modules in tables; 0: no table
-  double rankTimeout = 0;  ///< --rank-timeout: seconds; 0: none
-  std::string ncclId;      ///< --nccl-id
+  std::string quantizedType = "int4"; ///< quantize: --type
+  int64_t quantizedGroup = 64;        ///< quantize: --group-size
+  int depth = 2;          ///< levels of modules in tables; 0: no table
+  double rankTimeout = 0; ///< --rank-timeout: seconds; 0: none
+  std::string ncclId;     ///< --nccl-id
   std::vector<NamedFile> inputs, outputs; ///< all, by the flags that name them
   bool quiet = false;
   bool listOps = false;

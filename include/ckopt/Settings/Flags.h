@@ -30,7 +30,8 @@ enum : unsigned {
   Inspect = 1u << unsigned(Command::Inspect),
   Compare = 1u << unsigned(Command::Compare),
   Check = 1u << unsigned(Command::Check),
-  Program = Check << 1, ///< no command: the settings of a program's step
+  Quantize = 1u << unsigned(Command::Quantize),
+  Program = Quantize << 1, ///< no command: the settings of a program's step
   Stepping = Plan | Compile | Train | Bench | Inspect | Compare | Program,
   Models = Import | Stepping | Run | Grad | Check,
 };
