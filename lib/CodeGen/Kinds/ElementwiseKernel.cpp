@@ -91,6 +91,13 @@ protected:
   LogicalResult planRanges() override {
     kernel.walk([&](Operation *op) { random |= randomSite(op).has_value(); });
     cache.plan(*domain, SmallVector<Value>(terminator.getOperands()));
+    if (byRows) {
+      int64_t rows = domain->loops.front().size, points = 1;
+      for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_front())
+        points *= loop.size;
+      addStage(empty ? 0 : rows, kRangeElements / std::max<int64_t>(points, 1));
+      return success();
+    }
     block = std::clamp<int64_t>(inner, 1, kBlock);
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
       trips.push_back(loop.size);
@@ -119,7 +126,10 @@ protected:
       cache.emit(e);
       Value first = byRows ? e.callScalar(0) : Value();
       e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
-        emitBlock(e, first ? e.add(t, first) : t);
+        if (byRows)
+          emitRow(e, {e.addDim(e.add(t, first))});
+        else
+          emitBlock(e, t);
         return SmallVector<Value>();
       });
     });
@@ -224,6 +234,34 @@ private:
       });
       return SmallVector<Value>();
     });
+  }
+
+  /// Computes all points at these positions of the outer loops, by loops that
+  /// divide nothing; a short innermost loop (the nibbles of a byte) is
+  /// unrolled.
+  void emitRow(Emitter &e, SmallVector<AffineExpr> at) {
+    if (at.size() + 1 < domain->loops.size()) {
+      int64_t size = domain->loops[at.size()].size;
+      e.forLoop(e.index(0), e.index(size), 1, {}, [&](Value iv, ValueRange) {
+        SmallVector<AffineExpr> inside(at);
+        inside.push_back(e.addDim(iv));
+        emitRow(e, inside);
+        return SmallVector<Value>();
+      });
+      return;
+    }
+    if (at.size() == domain->loops.size()) { // rows of one number
+      AffineExpr last = at.pop_back_val();
+      return emitPoint(e, at, last);
+    }
+    constexpr int64_t kUnrolled = 4;
+    if (inner <= kUnrolled) {
+      for (int64_t k = 0; k < inner; ++k)
+        emitPoint(e, at, getAffineConstantExpr(k, ctx));
+      return;
+    }
+    vectorLoop(e, e.index(0), e.index(inner), inner,
+               [&](AffineExpr lane) { emitPoint(e, at, lane); });
   }
 
   void emitBlock(Emitter &e, Value t) {
