@@ -276,6 +276,8 @@ private:
     auto text = kernel.emitRemark();
     if (code->library) {
       text << "library: " << runtime::describe(code->primitive);
+      if (!code->blocks.empty())
+        text << ", blocks " << code->blocks.size();
     } else {
       FailureOr<VectorReport> vector = reportVectorization(kernel, options);
       if (failed(vector))

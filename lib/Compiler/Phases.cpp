@@ -223,6 +223,13 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
     round.target = target.name();
     passes.addPass(createRoundProductsPass(round));
   }
+  RepeatWeightsPassOptions repeat;
+  repeat.threads = unsigned(options.threads);
+  repeat.target = target.name();
+  repeat.libraryWorkspace = options.libraryWorkspace;
+  repeat.cpuClass = options.cpuClass;
+  repeat.libraryTable = options.libraryTable;
+  passes.addPass(createRepeatWeightsPass(repeat));
   AnnotateKernelsPassOptions kernels;
   kernels.threads = unsigned(options.threads);
   kernels.vectorBits = options.vectorBits;

@@ -59,7 +59,10 @@ void Compilation::summarizeProducts(func::FuncOp step) {
     PlanSummary::ProductKernel &product = products[kernel.getSymName()];
     product.kernel = kernel.getSymName();
     product.precision = productClass(kernel, wide);
-    product.flops += cast<KernelOpInterface>(kernel.front().front()).getFlops();
+    // Of a product that reads a weight as it is stored, only that is one.
+    for (Operation &op : kernel.front().without_terminator())
+      if (&op == &kernel.front().front() || isa<ContractionOpInterface>(op))
+        product.flops += cast<KernelOpInterface>(op).getFlops();
     ++product.calls;
   });
   for (auto &[name, product] : products)

@@ -107,10 +107,15 @@ void DriverFlags::addModelFlags() {
       "values (" +
           Setting("init") + ")",
       flag::turnOn(import.paramsFromConstants));
-  add("freeze", "REGEX", Models & ~Run,
+  add("type", "NAME", Quantize, "int4 (default), int8, nf4: what is stored",
+      flag::text("type", o.quantizedType));
+  add("group-size", "N", Quantize,
+      "numbers that share a scale: 32, 64 (default) or 128",
+      flag::number<int64_t>("group-size", o.quantizedGroup, 1));
+  add("freeze", "REGEX", (Models & ~Run) | Quantize,
       "weights that are not trained (a whole name has to match)",
       flag::pattern("freeze", import.freezeRegex));
-  add("train", "REGEX", Models & ~Run,
+  add("train", "REGEX", (Models & ~Run) | Quantize,
       "weights that are trained, no others; " + Setting("freeze") +
           " wins where both match",
       flag::pattern("train", import.trainRegex));
@@ -345,10 +350,11 @@ void DriverFlags::addDeviceFlags() {
 void DriverFlags::addToolFlags() {
   table.beginSection("What is printed and written");
   unsigned files = Stepping & ~Program;
-  add("o", "FILE", (Models & ~(Bench | Inspect | Check | Program)) | Merge,
+  add("o", "FILE",
+      (Models & ~(Bench | Inspect | Check | Program)) | Merge | Quantize,
       "the result: a step (compile), trained weights (train, compare: .onnx or "
-      ".safetensors), a model (merge: .onnx), arrays (run, grad: .npz), IR "
-      "(import, plan)",
+      ".safetensors), a model (merge, quantize: .onnx), arrays (run, grad: "
+      ".npz), IR (import, plan)",
       flag::outputFile("o", o.output));
   add("report", "FILE", files, "everything that was printed, and more, as JSON",
       flag::outputFile("report", o.report));
@@ -366,7 +372,7 @@ void DriverFlags::addToolFlags() {
   add("summary", "", Import, "counts instead of IR", flag::turnOn(o.summary));
   add("list-ops", "", Import, "the operators that import knows",
       flag::turnOn(o.listOps));
-  add("quiet", "", (Models & ~Program) | Merge,
+  add("quiet", "", (Models & ~Program) | Merge | Quantize,
       "print nothing but errors; files are written as ever",
       flag::turnOn(o.quiet));
   add("verbose", "", Models | Merge, "a line for each phase; lists have all names",

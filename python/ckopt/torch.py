@@ -34,10 +34,11 @@ from ._export import export as _write
 from ._fit import FitResult
 from ._step import CompiledStep, TemporaryFolder
 from ._step import compile as _compile
+from ._quantize import quantize_base
 from .errors import InputError, InternalError, UnsupportedError, UsageError, Warning
 from .optim import Optimizer, Schedule
 
-__all__ = ["ComparisonError", "TorchStep", "compile_step", "export", "partitioner"]
+__all__ = ["ComparisonError", "TorchStep", "compile_step", "export", "partitioner", "quantize_base"]
 
 _functional = torch.nn.functional
 

@@ -41,6 +41,7 @@ constexpr CommandInfo commands[] = {
     {"check", "what exporting did to a model, and what ckopt would train",
      true},
     {"merge", "put adapters (LoRA, DoRA) into a model's weights", true},
+    {"quantize", "write a copy with frozen weights in 8 or 4 bits", true},
 };
 } // namespace
 
@@ -77,7 +78,10 @@ static std::vector<StringRef> commonFlags(unsigned command) {
       {"batch", Models | Merge},
       {"epochs", Train | Compare},
       {"weights", Run | Grad | Merge},
-      {"freeze", Import | Grad | Check},
+      {"type", Quantize},
+      {"group-size", Quantize},
+      {"train", Quantize},
+      {"freeze", Import | Grad | Check | Quantize},
       {"seed", Grad | Run},
       {"memory-budget", Stepping},
       {"budgets", Compare},
@@ -93,7 +97,7 @@ static std::vector<StringRef> commonFlags(unsigned command) {
       {"timeline", Plan | Inspect},
       {"report", Compile | Plan | Bench | Inspect | Compare},
       {"as-written", Run},
-      {"o", (Models & ~(Plan | Compare)) | Merge},
+      {"o", (Models & ~(Plan | Compare)) | Merge | Quantize},
   };
   std::vector<StringRef> names;
   for (auto [name, takers] : flags)

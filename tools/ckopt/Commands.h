@@ -28,6 +28,7 @@ llvm::Error runCollectivesBench(DriverOptions &options);
 llvm::Error runInspect(DriverOptions &options);
 llvm::Error runCheck(DriverOptions &options);
 llvm::Error runMerge(DriverOptions &options);
+llvm::Error runQuantize(DriverOptions &options);
 
 /// Imports a model of which nothing is computed: a symbolic batch size is 2.
 llvm::Error importWithAnyBatch(std::unique_ptr<Compilation> &compilation,

@@ -69,6 +69,8 @@ static llvm::Error dispatch(DriverOptions &options) {
     return runCheck(options);
   case Command::Merge:
     return runMerge(options);
+  case Command::Quantize:
+    return runQuantize(options);
   }
   llvm_unreachable("all commands are listed");
 }

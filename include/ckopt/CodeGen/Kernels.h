@@ -57,6 +57,19 @@ struct ContractionShape {
 
 /// How a call of the kernel runs.
 struct KernelCode {
+  /// An argument of a block's primitive: that of the call (operands, then
+  /// results), this many bytes in; kFactor: the block of the factor.
+  struct BlockArg {
+    int64_t number = 0, offset = 0;
+  };
+  static constexpr int64_t kFactor = -1;
+  /// A block of a factor, and its product.
+  struct ProductBlock {
+    unsigned primitive = 0; ///< of blockPrimitives
+    int64_t firstTrip = 0, trips = 0;
+    int64_t shift = 0; ///< bytes of the whole factor before the block
+    llvm::SmallVector<BlockArg, 4> args;
+  };
   /// A library kernel: ckrt_execute of `primitive` on `primitiveArgs`. If it
   /// also has stages, these replace the library if it refuses the call. Without
   /// a primitive, the stages run in order.
@@ -66,6 +79,12 @@ struct KernelCode {
   /// number primitiveArgs[i] (operands, then results).
   llvm::SmallVector<unsigned> primitiveArgs;
   llvm::SmallVector<KernelStage> stages;
+  /// A product by blocks of a factor: for one after the other, the only stage
+  /// writes it to the start of the workspace (`blockBytes`), and a primitive
+  /// multiplies it, with the rest of the workspace. `primitive` is the first.
+  llvm::SmallVector<ProductBlock, 0> blocks;
+  llvm::SmallVector<runtime::PrimitiveDesc, 0> blockPrimitives;
+  int64_t blockBytes = 0;
   /// Bytes at `scratch` (64-byte aligned), which are part of the call's planned
   /// workspace.
   int64_t workspaceBytes = 0;

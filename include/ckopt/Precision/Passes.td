@@ -39,6 +39,27 @@ def MixedPrecisionPass : Pass<"mixed-precision", "mlir::ModuleOp"> {
   ];
 }
 
+def RepeatWeightsPass : Pass<"repeat-weights", "mlir::ModuleOp"> {
+  let summary = "Lets products read frozen weights as they are stored";
+  let description = [{
+    Runs behind `fuse`, `mixed-precision` and `round-products`. What makes a factor of a product from
+    frozen weights and constants alone (a cast, a dequantization, unpacked numbers) moves into the
+    product's kernel, where the target has kernels that make a factor block by block. Otherwise the
+    factor is made just before its first reader, and again for a reader with more than eight products
+    between it and the last one. Nothing else moves.
+  }];
+  let options = [
+    Option<"threads", "threads", "unsigned", "1", "Threads of library kernels">,
+    Option<"target", "target", "std::string", "\"cpu\"", "Name of the target">,
+    Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
+           "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
+    Option<"cpuClass", "cpu-class", "std::string", "\"\"",
+           "cpu: class of processors whose library table decides; empty: this machine's">,
+    Option<"libraryTable", "library-table", "std::string", "\"\"",
+           "cpu: a file of rules that stand before the built-in ones">,
+  ];
+}
+
 def RoundProductsPass : Pass<"round-products", "mlir::ModuleOp"> {
   let summary = "Computes products of f32 from operands that are rounded to bf16";
   let description = [{

@@ -30,7 +30,8 @@ enum class Command {
   Inspect,
   Compare,
   Check,
-  Merge
+  Merge,
+  Quantize
 };
 
 struct DriverOptions {
@@ -65,9 +66,11 @@ struct DriverOptions {
   std::string profileOut;  ///< bench: file for the kernels' times
   std::string calibrate;   ///< bench: file for the machine's rates
   std::string collectives; ///< bench: file for times between ranks; no model
-  int depth = 2;           ///< levels of modules in tables; 0: no table
-  double rankTimeout = 0;  ///< --rank-timeout: seconds; 0: none
-  std::string ncclId;      ///< --nccl-id
+  std::string quantizedType = "int4"; ///< quantize: --type
+  int64_t quantizedGroup = 64;        ///< quantize: --group-size
+  int depth = 2;          ///< levels of modules in tables; 0: no table
+  double rankTimeout = 0; ///< --rank-timeout: seconds; 0: none
+  std::string ncclId;     ///< --nccl-id
   std::vector<NamedFile> inputs, outputs; ///< all, by the flags that name them
   bool quiet = false;
   bool listOps = false;

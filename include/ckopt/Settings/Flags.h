@@ -31,7 +31,8 @@ enum : unsigned {
   Compare = 1u << unsigned(Command::Compare),
   Check = 1u << unsigned(Command::Check),
   Merge = 1u << unsigned(Command::Merge),
-  Program = Merge << 1, ///< no command: the settings of a program's step
+  Quantize = 1u << unsigned(Command::Quantize),
+  Program = Quantize << 1, ///< no command: the settings of a program's step
   Stepping = Plan | Compile | Train | Bench | Inspect | Compare | Program,
   Models = Import | Stepping | Run | Grad | Check,
 };

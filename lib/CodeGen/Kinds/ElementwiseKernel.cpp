@@ -50,7 +50,9 @@ namespace {
 
 class ElementwiseKernel : public FormedKernel {
 public:
-  using FormedKernel::FormedKernel;
+  ElementwiseKernel(func::FuncOp kernel, const CodegenOptions &options,
+                    bool byRows = false)
+      : FormedKernel(kernel, options), byRows(byRows) {}
 
 protected:
   LogicalResult analyze() override {
@@ -75,10 +77,13 @@ protected:
           "cannot be part of an elementwise kernel");
     findReuse(accesses, point);
     SmallVector<int> classes(type.getRank(), 0);
+    if (byRows)
+      classes.front() = 1;
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
     inner = domain->loops.back().size;
-    findTransposed(accesses);
+    if (!byRows)
+      findTransposed(accesses);
     empty = type.getNumElements() == 0;
     return success();
   }
@@ -86,6 +91,13 @@ protected:
   LogicalResult planRanges() override {
     kernel.walk([&](Operation *op) { random |= randomSite(op).has_value(); });
     cache.plan(*domain, SmallVector<Value>(terminator.getOperands()));
+    if (byRows) {
+      int64_t rows = domain->loops.front().size, points = 1;
+      for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_front())
+        points *= loop.size;
+      addStage(empty ? 0 : rows, kRangeElements / std::max<int64_t>(points, 1));
+      return success();
+    }
     block = std::clamp<int64_t>(inner, 1, kBlock);
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
       trips.push_back(loop.size);
@@ -112,8 +124,12 @@ protected:
   LogicalResult emitRanges(ModuleOp into) override {
     return emitStage(into, 0, [&](Emitter &e) {
       cache.emit(e);
+      Value first = byRows ? e.callScalar(0) : Value();
       e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
-        emitBlock(e, t);
+        if (byRows)
+          emitRow(e, {e.addDim(e.add(t, first))});
+        else
+          emitBlock(e, t);
         return SmallVector<Value>();
       });
     });
@@ -220,6 +236,34 @@ private:
     });
   }
 
+  /// Computes all points at these positions of the outer loops, by loops that
+  /// divide nothing; a short innermost loop (the nibbles of a byte) is
+  /// unrolled.
+  void emitRow(Emitter &e, SmallVector<AffineExpr> at) {
+    if (at.size() + 1 < domain->loops.size()) {
+      int64_t size = domain->loops[at.size()].size;
+      e.forLoop(e.index(0), e.index(size), 1, {}, [&](Value iv, ValueRange) {
+        SmallVector<AffineExpr> inside(at);
+        inside.push_back(e.addDim(iv));
+        emitRow(e, inside);
+        return SmallVector<Value>();
+      });
+      return;
+    }
+    if (at.size() == domain->loops.size()) { // rows of one number
+      AffineExpr last = at.pop_back_val();
+      return emitPoint(e, at, last);
+    }
+    constexpr int64_t kUnrolled = 4;
+    if (inner <= kUnrolled) {
+      for (int64_t k = 0; k < inner; ++k)
+        emitPoint(e, at, getAffineConstantExpr(k, ctx));
+      return;
+    }
+    vectorLoop(e, e.index(0), e.index(inner), inner,
+               [&](AffineExpr lane) { emitPoint(e, at, lane); });
+  }
+
   void emitBlock(Emitter &e, Value t) {
     SmallVector<Value> outer = split(e, t, trips);
     SmallVector<AffineExpr> at;
@@ -322,6 +366,7 @@ private:
   int64_t inner = 1, block = 1;
   /// For a launch: the number of items, and elements of a thread.
   int64_t items = 0, width = 1;
+  bool byRows;         ///< the first dimension has a loop of its own
   bool empty = false;  ///< there are no elements
   bool random = false; ///< some op draws random numbers
 };
@@ -332,4 +377,9 @@ std::unique_ptr<GeneratedKernel>
 codegen::makeElementwiseKernel(func::FuncOp kernel,
                                const CodegenOptions &options) {
   return std::make_unique<ElementwiseKernel>(kernel, options);
+}
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeRowsKernel(func::FuncOp kernel, const CodegenOptions &options) {
+  return std::make_unique<ElementwiseKernel>(kernel, options, /*byRows=*/true);
 }

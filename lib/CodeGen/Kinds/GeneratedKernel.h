@@ -90,6 +90,11 @@ protected:
 
 std::unique_ptr<GeneratedKernel>
 makeElementwiseKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+/// Makes an elementwise kernel for ranges whose parallel dimension is a
+/// multiple of the first dimension of its result, so that equal parts write
+/// equal parts of that; it starts at the call's first scalar.
+std::unique_ptr<GeneratedKernel> makeRowsKernel(mlir::func::FuncOp kernel,
+                                                const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeJoinedKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
@@ -100,6 +105,9 @@ std::unique_ptr<GeneratedKernel>
 makeStructuredKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+/// Makes a product one factor of which the kernel makes from stored numbers.
+std::unique_ptr<GeneratedKernel>
+makeStoredProduct(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
 /// Makes the same op as generated code, in launches.
 std::unique_ptr<GeneratedKernel>
@@ -116,6 +124,11 @@ makeDeviceCollective(mlir::func::FuncOp kernel, const CodegenOptions &options);
 mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
                                       const CodegenOptions &options,
                                       KernelCode &code);
+
+/// Describes a product of two matrices, whatever makes these.
+mlir::LogicalResult describeProduct(mlir::Operation *op,
+                                    const CodegenOptions &options,
+                                    runtime::PrimitiveDesc &desc);
 
 /// Returns the reuse pairs of a library kernel's op as pairs of the kernel,
 /// whose primitive is described.

@@ -333,6 +333,23 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
   return op->emitError("is not a library op");
 }
 
+/// Sets the types and the class of the products, and checks the whole.
+static LogicalResult describeTypes(Operation *op, const CodegenOptions &options,
+                                   runtime::PrimitiveDesc &desc) {
+  auto dtype = libraryType(op->getOperand(0));
+  if (!dtype)
+    return refuse(op, "element type has no library primitive: ")
+           << op->getOperand(0).getType();
+  desc.dtype = *dtype;
+  desc.wideResult = libraryType(op->getResult(0)) != dtype;
+  if (*dtype == DType::F32 && !isOfRanks(desc.kind))
+    desc.precision = options.precision;
+  std::string error = runtime::check(desc);
+  if (!error.empty())
+    return refuse(op, "no library primitive: ") << error;
+  return success();
+}
+
 LogicalResult codegen::describePrimitive(func::FuncOp kernel,
                                          const CodegenOptions &options,
                                          KernelCode &code) {
@@ -358,18 +375,15 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
     code.primitive.dtype = DType::I64;
     return success();
   }
-  auto dtype = libraryType(op->getOperand(0));
-  if (!dtype)
-    return refuse(op, "element type has no library primitive: ")
-           << op->getOperand(0).getType();
-  code.primitive.dtype = *dtype;
-  code.primitive.wideResult = libraryType(op->getResult(0)) != dtype;
-  if (*dtype == DType::F32 && !isOfRanks(code.primitive.kind))
-    code.primitive.precision = options.precision;
-  std::string error = runtime::check(code.primitive);
-  if (!error.empty())
-    return refuse(op, "no library primitive: ") << error;
-  return success();
+  return describeTypes(op, options, code.primitive);
+}
+
+LogicalResult codegen::describeProduct(Operation *op,
+                                       const CodegenOptions &options,
+                                       runtime::PrimitiveDesc &desc) {
+  auto anyArgs = [](ArrayRef<Value>) { return success(); };
+  return success(succeeded(describeOp(op, desc, anyArgs)) &&
+                 succeeded(describeTypes(op, options, desc)));
 }
 
 SmallVector<std::pair<unsigned, unsigned>>
@@ -458,6 +472,9 @@ static bool leftToLibraries(func::FuncOp kernel,
 std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
   Operation &op = kernel.front().front();
+  if (options.target->traits.form == StageForm::Ranges &&
+      kernel.front().getOperations().size() > 2)
+    return makeStoredProduct(kernel, options);
   if (options.target->traits.form == StageForm::Blocks &&
       isa<CollectiveOpInterface>(op))
     return makeDeviceCollective(kernel, options);

@@ -12,6 +12,7 @@
 #include "DataPlaces.h"
 #include "NodeImporter.h"
 #include "Reader/Subgraphs.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -25,7 +26,7 @@ GraphImporter::GraphImporter(const Model &model, const ImportPlan &plan,
     : model(model), plan(plan), result(result), scaling(scaling),
       builder(&context) {
   for (const Tensor &tensor : model.graph.initializers)
-    initializers[tensor.name] = &tensor.value;
+    initializers[tensor.name] = &tensor;
   for (const Node &node : model.graph.nodes)
     use(node);
   for (const ValueInfo &output : model.graph.outputs)
@@ -106,7 +107,11 @@ Value GraphImporter::lookup(StringRef name) {
   if (initializer == initializers.end())
     return {};
   Location loc = NameLoc::get(builder.getStringAttr(name));
-  Value value = constant(loc, *initializer->second, name);
+  const Tensor &tensor = *initializer->second;
+  TensorBuilder b(builder, loc);
+  Value value = tensor.nibbles
+                    ? unpackNibbles(b, bytesOf(name), *tensor.nibbles)
+                    : constant(loc, tensor.value, name);
   values[name] = value;
   return value;
 }
@@ -157,6 +162,38 @@ Value GraphImporter::constant(Location loc, const HostTensor &given,
     return addArgument(type, name, roles::kConstant);
   }
   return ConstantOp::create(builder, loc, denseAttr(type, value, splat));
+}
+
+/// Returns whether numbers are so many that the step reads them as they are
+/// stored, rather than in the form that they fold to.
+static bool staysStored(const HostTensor &value) {
+  constexpr int64_t kFolded = 1 << 10;
+  return value.sizeInBytes() > kFolded;
+}
+
+Value GraphImporter::bytesOf(StringRef name) {
+  Value &bytes = nibbleBytes[name];
+  if (bytes)
+    return bytes;
+  const HostTensor &value = initializers.lookup(name)->value;
+  if (!staysStored(value))
+    return bytes =
+               constant(NameLoc::get(builder.getStringAttr(name)), value, name);
+  result.weights[name.str()] = value;
+  return bytes = addArgument(
+             RankedTensorType::get(value.shape(), elementType(value.dtype())),
+             name, roles::kConstant);
+}
+
+void GraphImporter::keepStored(StringRef name) {
+  const HostTensor *value = initializer(name);
+  if (!value || ckopt::isFloat(value->dtype()) || !staysStored(*value) ||
+      isSplat(*value) || isa_and_nonnull<BlockArgument>(values.lookup(name)))
+    return;
+  result.weights[name.str()] = *value;
+  values[name] = addArgument(
+      RankedTensorType::get(value->shape(), elementType(value->dtype())), name,
+      roles::kConstant);
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,7 +298,7 @@ void GraphImporter::createArguments() {
         addArgument(type, name, role.role, hasValue ? "" : role.init);
     bind(name, argument);
     if (hasValue) {
-      HostTensor value = *found->second;
+      HostTensor value = found->second->value;
       if (plan.f64 && value.dtype() == DType::F32)
         value = llvm::cantFail(value.convertTo(DType::F64));
       result.weights[name] = std::move(value);

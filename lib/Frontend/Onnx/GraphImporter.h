@@ -18,6 +18,10 @@
 #include "llvm/ADT/StringSet.h"
 #include <set>
 
+namespace ckopt {
+class TensorBuilder;
+}
+
 namespace ckopt::onnx_frontend {
 
 class NodeImporter;
@@ -77,8 +81,19 @@ public:
   bool isFromPyTorch() const { return model.producer == "pytorch"; }
   /// Returns the value of an initializer of the file, or null.
   const HostTensor *initializer(llvm::StringRef name) const {
-    return initializers.lookup(name);
+    const Tensor *tensor = initializers.lookup(name);
+    return tensor && !tensor->nibbles ? &tensor->value : nullptr;
   }
+  /// Returns what an initializer of nibbles is, or null.
+  const Nibbles *nibblesOf(llvm::StringRef name) const {
+    const Tensor *tensor = initializers.lookup(name);
+    return tensor && tensor->nibbles ? &*tensor->nibbles : nullptr;
+  }
+  /// Returns the bytes of an initializer of nibbles.
+  mlir::Value bytesOf(llvm::StringRef name);
+  /// Lets an initializer of integers be an argument, as it is stored, even if
+  /// it is small enough to be folded; tiny ones stay constants.
+  void keepStored(llvm::StringRef name);
   bool isUsed(llvm::StringRef name) const { return used.contains(name); }
   /// Returns the value of that name; null if there is none or its node failed.
   mlir::Value lookup(llvm::StringRef name);
@@ -175,7 +190,8 @@ private:
   llvm::StringMap<mlir::Value> values;
   llvm::StringMap<Sequence> sequences;
   llvm::DenseMap<mlir::Value, mlir::Value> pins; ///< of real numbers
-  llvm::StringMap<const HostTensor *> initializers;
+  llvm::StringMap<const Tensor *> initializers;
+  llvm::StringMap<mlir::Value> nibbleBytes; ///< by name of the initializer
   llvm::StringSet<> used;
   Updates updates;
   int64_t unrolled = 0;                     ///< ops that unrolling made so far
@@ -185,6 +201,15 @@ private:
   llvm::SmallVector<std::pair<std::string, mlir::Value>> results;
   bool failed = false;
 };
+
+/// Returns the nibbles of bytes as i32. With a shape whose last extent is even,
+/// the result has that extent in two dimensions, pairs last: all ops between
+/// the bytes and it are elementwise. Defined in Nibbles.cpp.
+mlir::Value unpackPairs(TensorBuilder &b, mlir::Value bytes,
+                        llvm::ArrayRef<int64_t> shape, bool isSigned);
+/// Returns the nibbles in their own shape, as i8 or u8.
+mlir::Value unpackNibbles(TensorBuilder &b, mlir::Value bytes,
+                          const Nibbles &nibbles);
 
 /// Replaces x * 0.5 * (1 + erf(x / sqrt 2)) and its tanh approximation, in any
 /// form, by ckopt.gelu. Defined in FuseGelu.cpp.

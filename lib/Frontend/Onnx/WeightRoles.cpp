@@ -89,8 +89,10 @@ unsigned RoleFinder::useOf(const Node &node, size_t operand,
     return operand == 1 ? Scale : operand == 2 ? Bias : Elementwise;
   if (op == "Conv" || op == "ConvTranspose" || op == "Gemm")
     return operand == 2 ? Bias : Contraction;
-  if (op == "MatMul")
+  if (op == "MatMul" || (op == "MatMulNBits" && operand == 0))
     return Contraction;
+  if (op == "MatMulNBits" && operand == 5)
+    return Bias;
   if (op == "LSTM" || op == "GRU" || op == "RNN")
     return operand == 1 || operand == 2 ? Contraction
            : operand == 3               ? Bias
@@ -105,6 +107,7 @@ unsigned RoleFinder::useOf(const Node &node, size_t operand,
           .Cases(
               {"Pad", "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"},
               operand == 2)
+          .Case("MatMulNBits", operand >= 2 && operand <= 4)
           .Case("Range", true)
           .Case("NonMaxSuppression", operand >= 2)
           .Default(false);

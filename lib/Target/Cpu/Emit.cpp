@@ -141,6 +141,7 @@ std::string ObjectMaker::hash(const llvm::Module &module) const {
 namespace {
 
 /// Compiles the functions of kernels, each by itself, and leaves declarations.
+/// Internal functions are parts of the step.
 class KernelSplitter {
 public:
   KernelSplitter(mlir::ModuleOp module, ObjectMaker &maker, KernelCache &cache,
@@ -225,7 +226,8 @@ llvm::Error KernelSplitter::run(IsEntry isEntry,
                                 std::vector<std::vector<char>> &objects) {
   llvm::SmallVector<mlir::LLVM::LLVMFuncOp> kernels;
   for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>())
-    if (!function.isExternal() && !isEntry(function.getSymName()))
+    if (!function.isExternal() && !isEntry(function.getSymName()) &&
+        function.getLinkage() != mlir::LLVM::Linkage::Internal)
       kernels.push_back(function);
   if (kernels.empty())
     return llvm::Error::success();

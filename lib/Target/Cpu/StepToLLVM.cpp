@@ -17,6 +17,7 @@
 #include "ckopt/CodeGen/Kernels.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -44,6 +45,11 @@ private:
   LogicalResult lowerFunction(func::FuncOp function, int32_t index);
   LogicalResult lowerCall(KernelCallOp call, const ValueOffsets &offsets,
                           int32_t function);
+  /// Returns the function that runs a product block by block, over (env, args,
+  /// scratch).
+  LLVM::LLVMFuncOp blocksFunction(KernelCallOp call);
+  void emitBlocks(Location loc, const KernelCode &code, int32_t primitive,
+                  int64_t tensors);
   /// Returns the sizes of the two arrays: the most pointers and scalars of any
   /// call.
   std::pair<int64_t, int64_t> widest(func::FuncOp function);
@@ -63,10 +69,11 @@ private:
   LoweredStep lowered;
   RuntimeCalls calls;
   llvm::StringMap<KernelCode> kernels;
-  llvm::StringMap<int32_t> primitives; ///< kernel symbol -> index
+  llvm::StringMap<int32_t> primitives;              ///< kernel symbol -> index
+  llvm::StringMap<LLVM::LLVMFuncOp> blockFunctions; ///< by kernel symbol
   CallRecorder recorder;
 
-  // The function being lowered.
+  // The function being emitted.
   LLVM::LLVMFuncOp current;
   Value env, arena, argsArray, scalarsArray;
   Block *failBlock = nullptr;
@@ -101,10 +108,15 @@ LogicalResult StepLowering::lowerKernels(func::FuncOp function) {
     if (failed(code))
       return WalkResult::interrupt();
     if (code->library) {
-      primitives[call.getCallee()] =
-          int32_t(lowered.manifest.primitives.size());
-      lowered.manifest.primitives.push_back(code->primitive);
-    } else if (failed(emitKernel(kernel, codegen, *lowered.module))) {
+      auto &list = lowered.manifest.primitives;
+      primitives[call.getCallee()] = int32_t(list.size());
+      if (code->blocks.empty())
+        list.push_back(code->primitive);
+      list.insert(list.end(), code->blockPrimitives.begin(),
+                  code->blockPrimitives.end());
+    }
+    if (!code->stages.empty() &&
+        failed(emitKernel(kernel, codegen, *lowered.module))) {
       return WalkResult::interrupt();
     }
     kernels[call.getCallee()] = std::move(*code);
@@ -118,8 +130,9 @@ std::pair<int64_t, int64_t> StepLowering::widest(func::FuncOp function) {
   function.walk([&](KernelCallOp call) {
     const KernelCode &code = kernels[call.getCallee()];
     // A primitive may take one argument several times.
-    size_t count = code.library ? code.primitiveArgs.size()
-                                : call.getArgs().size() + call.getOuts().size();
+    size_t count = code.library && code.blocks.empty()
+                       ? code.primitiveArgs.size()
+                       : call.getArgs().size() + call.getOuts().size();
     pointers = std::max<int64_t>(pointers, int64_t(count) + 1);
     scalars = std::max<int64_t>(scalars, call.getScalars().size());
   });
@@ -144,6 +157,84 @@ void StepLowering::returnOnFailure(Location loc, Value status) {
   builder.setInsertionPointToStart(next);
 }
 
+/// The stage runs from scalars[0] on, and writes to the place of the whole
+/// factor, which is the workspace less what lies before the block.
+void StepLowering::emitBlocks(Location loc, const KernelCode &code,
+                              int32_t primitive, int64_t tensors) {
+  Type i64 = builder.getI64Type();
+  Value scratch = current.getArgument(2);
+  auto slots = [&](Type type, int64_t count) -> Value {
+    return LLVM::AllocaOp::create(builder, loc, pointer, type,
+                                  constant(loc, count));
+  };
+  auto at = [&](Value base, Type type, int64_t index) -> Value {
+    return LLVM::GEPOp::create(builder, loc, pointer, type, base,
+                               ArrayRef<LLVM::GEPArg>{constant(loc, index)});
+  };
+  Value given = slots(pointer, tensors), multiplied = slots(pointer, 4);
+  Value first = slots(i64, 1);
+  SmallVector<Value> tensor;
+  for (int64_t i = 0; i < tensors; ++i) {
+    tensor.push_back(LLVM::LoadOp::create(
+        builder, loc, pointer, at(current.getArgument(1), pointer, i)));
+    LLVM::StoreOp::create(builder, loc, tensor.back(), at(given, pointer, i));
+  }
+  Value fill = LLVM::AddressOfOp::create(builder, loc, pointer,
+                                         code.stages.front().symbol);
+  Value rest = at(scratch, builder.getI8Type(), code.blockBytes);
+  for (const KernelCode::ProductBlock &block : code.blocks) {
+    LLVM::StoreOp::create(builder, loc,
+                          at(scratch, builder.getI8Type(), -block.shift),
+                          at(given, pointer, tensors - 1));
+    LLVM::StoreOp::create(builder, loc, constant(loc, block.firstTrip), first);
+    LLVM::CallOp::create(
+        builder, loc, calls.parallelFor,
+        ValueRange{env, fill, given, first, constant(loc, block.trips),
+                   constant(loc, code.stages.front().grain), scratch});
+    for (auto [i, arg] : llvm::enumerate(block.args)) {
+      Value base = arg.number == KernelCode::kFactor
+                       ? scratch
+                       : tensor[size_t(arg.number)];
+      LLVM::StoreOp::create(builder, loc,
+                            at(base, builder.getI8Type(), arg.offset),
+                            at(multiplied, pointer, int64_t(i)));
+    }
+    Value status =
+        LLVM::CallOp::create(
+            builder, loc, calls.execute,
+            ValueRange{env, constant(loc, primitive + int(block.primitive)),
+                       multiplied, rest})
+            .getResult();
+    returnOnFailure(loc, status);
+  }
+}
+
+LLVM::LLVMFuncOp StepLowering::blocksFunction(KernelCallOp call) {
+  LLVM::LLVMFuncOp &made = blockFunctions[call.getCallee()];
+  if (made)
+    return made;
+  Location loc = call.getLoc();
+  const KernelCode &code = kernels[call.getCallee()];
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(lowered.module->getBody());
+  made = LLVM::LLVMFuncOp::create(
+      builder, loc, (call.getCallee() + ".blocks").str(),
+      LLVM::LLVMFunctionType::get(builder.getI32Type(),
+                                  {pointer, pointer, pointer}),
+      LLVM::Linkage::Internal);
+  Block *entry = made.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  llvm::SaveAndRestore function(current, made);
+  llvm::SaveAndRestore environment(env, Value(entry->getArgument(0)));
+  llvm::SaveAndRestore failing(failBlock, static_cast<Block *>(nullptr));
+  emitBlocks(loc, code, primitives[call.getCallee()],
+             int64_t(call.getArgs().size() + call.getOuts().size()));
+  Value zero = LLVM::ConstantOp::create(builder, loc, builder.getI32Type(),
+                                        builder.getI32IntegerAttr(0));
+  LLVM::ReturnOp::create(builder, loc, zero);
+  return made;
+}
+
 LogicalResult StepLowering::lowerCall(KernelCallOp call,
                                       const ValueOffsets &offsets,
                                       int32_t function) {
@@ -166,7 +257,8 @@ LogicalResult StepLowering::lowerCall(KernelCallOp call,
   for (Value value : call.getArgs())
     places.push_back(offsets.lookup(value));
   llvm::append_range(places, *call.getOffsets());
-  if (code.library) { // a primitive may need its arguments in another order
+  bool isWhole = code.library && code.blocks.empty();
+  if (isWhole) { // a primitive may need its arguments in another order
     SmallVector<int64_t> ordered;
     for (unsigned argument : code.primitiveArgs)
       ordered.push_back(places[argument]);
@@ -178,21 +270,24 @@ LogicalResult StepLowering::lowerCall(KernelCallOp call,
   for (auto [i, scalar] : llvm::enumerate(call.getScalars()))
     LLVM::StoreOp::create(builder, loc, constant(loc, scalar),
                           slot(scalarsArray, builder.getI64Type(), i));
-  if (code.library && !call.getScalars().empty()) // a last argument
+  if (isWhole && !call.getScalars().empty()) // a last argument
     LLVM::StoreOp::create(builder, loc, scalarsArray,
                           slot(argsArray, pointer, int64_t(places.size())));
   Value scratch = place(call.getWorkspaceOffset().value_or(0));
   int32_t primitive = -1;
   if (code.library) {
     primitive = primitives[call.getCallee()];
-    Value status =
-        LLVM::CallOp::create(
-            builder, loc, calls.execute,
-            ValueRange{env, constant(loc, primitive), argsArray, scratch})
-            .getResult();
-    returnOnFailure(loc, status);
+    auto run =
+        isWhole ? LLVM::CallOp::create(builder, loc, calls.execute,
+                                       ValueRange{env, constant(loc, primitive),
+                                                  argsArray, scratch})
+                : LLVM::CallOp::create(builder, loc, blocksFunction(call),
+                                       ValueRange{env, argsArray, scratch});
+    returnOnFailure(loc, run.getResult());
   }
   for (const KernelStage &stage : code.stages) {
+    if (!code.blocks.empty())
+      break; // they run it
     Value kernel =
         LLVM::AddressOfOp::create(builder, loc, pointer, stage.symbol);
     LLVM::CallOp::create(builder, loc, calls.parallelFor,

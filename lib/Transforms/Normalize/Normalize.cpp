@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Normalize/Normalize.h"
+#include "GatherStored.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Normalize/Passes.h"
@@ -91,6 +92,7 @@ LogicalResult ckopt::normalize(func::FuncOp function) {
   MLIRContext *context = function.getContext();
   RewritePatternSet patterns(context);
   patterns.add<FlattenProduct, KeepRowsWhole>(context);
+  addGatherStored(patterns);
   for (RegisteredOperationName op : context->getRegisteredOperations())
     op.getCanonicalizationPatterns(patterns, context);
   return applyPatternsGreedily(function, std::move(patterns));

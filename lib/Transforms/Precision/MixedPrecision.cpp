@@ -43,10 +43,6 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// An argument, or a half to f32, is cast again if more products than this lie
-/// between two that read it.
-static constexpr int64_t keptCasts = 8;
-
 namespace {
 
 class MixedPrecisionRewriter {
@@ -68,6 +64,7 @@ private:
   func::FuncOp narrowedProduct(func::FuncOp kernel, bool wide);
   func::FuncOp castKernel(RankedTensorType from, RankedTensorType to);
   Value castBefore(Value value, Type element, Operation *before);
+  Value storedNarrow(Value value) const;
   Value coerce(Value value, Type element, Operation *before);
   KernelCallOp replaceCall(KernelCallOp call, func::FuncOp kernel);
   void rewriteProduct(KernelCallOp call, Storage storage);
@@ -155,6 +152,21 @@ Value MixedPrecisionRewriter::castBefore(Value value, Type element,
       .getResult(0);
 }
 
+/// Returns the 16-bit floats that the value is the f32 form of, or null:
+/// rounding it back would give the same bits.
+Value MixedPrecisionRewriter::storedNarrow(Value value) const {
+  auto call = value.getDefiningOp<KernelCallOp>();
+  if (!call || call.getNumOperands() != 1 ||
+      getElementTypeOrSelf(call.getOperand(0)) != half)
+    return {};
+  Block &body = symbols.lookup<func::FuncOp>(call.getCallee()).front();
+  auto cast = dyn_cast<CastOp>(body.front());
+  bool isCast = cast && body.getOperations().size() == 2 && isF32(value) &&
+                cast.getInput() == body.getArgument(0) &&
+                cast.getInput().getType() == call.getOperand(0).getType();
+  return isCast ? call.getOperand(0) : Value();
+}
+
 /// Returns the value with this element type. Below views, so that all views of
 /// a value share its cast.
 Value MixedPrecisionRewriter::coerce(Value value, Type element,
@@ -170,9 +182,11 @@ Value MixedPrecisionRewriter::coerce(Value value, Type element,
     copy->getResult(0).setType(retyped(value, element));
     return copy->getResult(0);
   }
+  if (Value stored = element == half ? storedNarrow(value) : Value())
+    return stored;
   auto &[copy, made] = copies[{value, element}];
   bool again = isa<BlockArgument>(value) || element == single;
-  if (!copy || (again && product - made > keptCasts))
+  if (!copy || (again && product - made > kKeptCasts))
     copy = castBefore(value, element, before);
   made = product;
   return copy;
@@ -358,6 +372,8 @@ void MixedPrecisionRewriter::run(func::FuncOp function) {
       rewriteProduct(cast<KernelCallOp>(op), found->second);
     else if (attentions.contains(&op))
       rewriteAttention(cast<KernelCallOp>(op));
+    else if (op.getNumResults() == 1 && storedNarrow(op.getResult(0)))
+      continue; // readers take the one or the other
     else if (auto call = dyn_cast<KernelCallOp>(op); call)
       rewriteCall(call, wanted.lookup(call));
     else if (!op.getNumOperands() || isF32(op.getOperand(0)) ||
@@ -372,8 +388,9 @@ void MixedPrecisionRewriter::run(func::FuncOp function) {
        llvm::zip_equal(terminator->getOpOperands(), function.getResultTypes()))
     operand.set(coerce(operand.get(), getElementTypeOrSelf(type), terminator));
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (!op.hasTrait<OpTrait::IsTerminator>() && !isa<KernelCallOp>(op) &&
-        op.use_empty())
+    if (!op.hasTrait<OpTrait::IsTerminator>() && op.use_empty() &&
+        (!isa<KernelCallOp>(op) ||
+         (op.getNumResults() == 1 && storedNarrow(op.getResult(0)))))
       op.erase();
   function->setAttr(
       half.isBF16() ? attrs::kBF16Products : attrs::kF16Products,

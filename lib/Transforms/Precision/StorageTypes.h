@@ -44,6 +44,10 @@ KernelKind opKind(mlir::Operation *op);
 /// compute.
 bool isOfRanks(mlir::func::FuncOp kernel);
 bool isF32(mlir::Value value);
+/// A copy of an argument in another type is made again if more products than
+/// this lie between two that read it: all copies together would cost as much as
+/// the arguments.
+inline constexpr int64_t kKeptCasts = 8;
 /// Returns whether a library kernel adds its argument of this number to a
 /// product, rather than to multiply it.
 bool isAddend(mlir::func::FuncOp kernel, unsigned argument);

@@ -401,7 +401,12 @@ OpFoldResult ExpandOp::fold(FoldAdaptor adaptor) {
 /// The vector lanes run over dimensions after the gathered one, so there must
 /// be some.
 bool GatherOp::isFusible() {
-  return int64_t(getAxis()) + 1 < tensorType(getData()).getRank();
+  // Loads from a short list (the levels of quantized numbers) cost less than
+  // storing what they give.
+  constexpr int64_t kShortList = 64;
+  RankedTensorType data = tensorType(getData());
+  return int64_t(getAxis()) + 1 < data.getRank() ||
+         (data.getRank() == 1 && data.getNumElements() <= kShortList);
 }
 
 /// A data tensor without elements can only be indexed by no indices.

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Window.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -133,7 +134,106 @@ static Value roundedFloats(Value x) {
                                                            : Value();
 }
 
+namespace {
+/// A tensor of integers as it is dequantized: in a shape of its own, where
+/// blocks along an axis, and both nibbles of a byte, are dimensions, so that
+/// scales broadcast and all ops are elementwise. The result is a view.
+struct StoredForm {
+  Shape whole;      ///< the tensor's own shape
+  int64_t axis = 0; ///< of scales, if they are several
+  int64_t block = 0;
+  bool pairs = false;
+
+  /// Returns the shape with blocks apart.
+  Shape blocks() const {
+    Shape shape(whole);
+    if (!block)
+      return shape;
+    shape[size_t(axis)] /= block;
+    shape.insert(shape.begin() + axis + 1, block);
+    return shape;
+  }
+  /// Brings scales or zero points into the form.
+  Value spread(NodeImporter &n, Value scale) const {
+    if (!scale || n.type(scale).getNumElements() == 1)
+      return n.reshape(scale, {});
+    Shape shape(n.shape(scale));
+    if (block) {
+      shape.insert(shape.begin() + axis + 1, 1);
+    } else {
+      shape.assign(whole.size(), 1);
+      shape[size_t(axis)] = whole[size_t(axis)];
+    }
+    if (pairs) {
+      int64_t pair = shape.back() > 1 ? 2 : 1;
+      shape.back() /= pair;
+      shape.push_back(pair);
+    }
+    return n.reshape(scale, shape);
+  }
+};
+} // namespace
+
+/// Computes (numbers - zero) * scale.
+static Value dequantized(NodeImporter &n, Value numbers, Value zero,
+                         Value scale, Type type) {
+  Type work = type.isF64() ? Type(n.b.getF64Type()) : n.b.getF32Type();
+  numbers = n.cast(numbers, work);
+  if (zero)
+    numbers = n.sub(numbers, n.cast(zero, work));
+  return n.cast(n.mul(numbers, n.cast(scale, work)), type);
+}
+
+/// Returns the form in which initializers are dequantized; nothing where
+/// another way has to (blocks that do not divide the axis, odd rows).
+static std::optional<StoredForm> storedForm(NodeImporter &n, Value x,
+                                            Value scale) {
+  StoredForm form;
+  form.whole = Shape(n.shape(x));
+  form.pairs = n.graph.nibblesOf(n.node.inputs[0]);
+  int64_t block = n.attrInt("block_size", 0), rank = n.rank(x);
+  bool single = n.rank(scale) <= 1 && n.type(scale).getNumElements() == 1;
+  if (!single) {
+    auto axis = n.normalAxis(n.attrInt("axis", 1), rank);
+    if (!axis)
+      return std::nullopt;
+    form.axis = *axis;
+    int64_t size = form.whole[size_t(*axis)];
+    if (n.rank(scale) != 1 || n.shape(scale)[0] != size) {
+      if (block < 1 || size % block)
+        return std::nullopt;
+      Shape fits(form.whole);
+      fits[size_t(*axis)] = size / block;
+      if (n.shape(scale) != ArrayRef<int64_t>(fits))
+        return std::nullopt;
+      form.block = block;
+    }
+  }
+  if (form.pairs && (!rank || form.blocks().back() % 2))
+    return std::nullopt;
+  return form;
+}
+
+/// Dequantizes an initializer.
+static Value dequantizeStored(NodeImporter &n, Value x, Value scale, Value zero,
+                              const StoredForm &form, Type type) {
+  Value numbers;
+  if (form.pairs) {
+    TensorBuilder b(n.b, n.loc);
+    const std::string &name = n.node.inputs[0];
+    numbers = unpackPairs(b, n.graph.bytesOf(name), form.blocks(),
+                          n.graph.nibblesOf(name)->isSigned);
+  } else {
+    numbers = n.reshape(x, form.blocks());
+  }
+  Value wide = dequantized(n, numbers, zero ? form.spread(n, zero) : zero,
+                           form.spread(n, scale), type);
+  return n.reshape(wide, form.whole);
+}
+
 static LogicalResult dequantizeLinear(NodeImporter &n) {
+  if (n.has(0))
+    n.graph.keepStored(n.node.inputs[0]);
   Value x = n.in(0), scale = n.in(1), zero = n.optional(2);
   if (!x || !scale)
     return failure();
@@ -147,21 +247,116 @@ static LogicalResult dequantizeLinear(NodeImporter &n) {
     type = n.attrType("output_dtype");
   if (!type)
     return failure();
+  bool stored = n.graph.initializer(n.node.inputs[0]) ||
+                n.graph.nibblesOf(n.node.inputs[0]);
+  if (stored && n.element(x).getIntOrFloatBitWidth() < 32)
+    if (auto form = storedForm(n, x, scale)) {
+      n.set(0, dequantizeStored(n, x, scale, zero, *form, type));
+      return success();
+    }
+  if (n.hasFailed())
+    return failure();
   // 32-bit integers are subtracted as such; others are exact as f32.
   Value factor = spread(n, scale, x);
-  Type work = type.isF64() ? Type(n.b.getF64Type()) : n.b.getF32Type();
   Value numbers = roundedFloats(x);
   Value offset = zero ? spread(n, zero, x) : zero;
   if (!factor || n.hasFailed())
     return failure();
   if (!numbers && offset && n.element(x).getIntOrFloatBitWidth() == 32) {
-    numbers = n.cast(n.sub(x, offset), work);
+    numbers = n.sub(x, offset);
     offset = {};
   }
-  numbers = n.cast(numbers ? numbers : x, work);
-  if (offset)
-    numbers = n.sub(numbers, n.cast(offset, work));
-  n.set(0, n.cast(n.mul(numbers, n.cast(factor, work)), type));
+  n.set(0, dequantized(n, numbers ? numbers : x, offset, factor, type));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// MatMulNBits
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The weight of a MatMulNBits: [outputs, inputs], in blocks along inputs.
+struct BlockedWeight {
+  int64_t outputs, inputs, bits, block;
+  int64_t blocks() const { return (inputs + block - 1) / block; }
+};
+} // namespace
+
+/// Returns integers of the node's operand `i`, bytes, as [outputs, blocks,
+/// size], where nibbles are pairs in a dimension more.
+static Value numbersOf(NodeImporter &n, Value bytes, const BlockedWeight &w,
+                       int64_t size) {
+  Shape shape{w.outputs, w.blocks(), size};
+  if (w.bits == 8)
+    return n.reshape(bytes, shape);
+  TensorBuilder b(n.b, n.loc);
+  return unpackPairs(b, bytes, shape, /*isSigned=*/false);
+}
+
+/// Returns the zero points in the form of scales.
+static Value zeroPoints(NodeImporter &n, Value zero, const BlockedWeight &w,
+                        ArrayRef<int64_t> form) {
+  if (!zero)
+    return n.scalarOfType(std::exp2(double(w.bits) - 1), n.b.getF32Type());
+  if (n.isFloat(zero) || w.bits == 8)
+    return n.reshape(zero, form);
+  // Rows of nibbles begin at whole bytes.
+  TensorBuilder b(n.b, n.loc);
+  int64_t row = (w.blocks() + 1) / 2 * 2;
+  Value all = n.reshape(unpackPairs(b, zero, {w.outputs, row}, false),
+                        {w.outputs, row});
+  return n.reshape(n.sliceAxis(all, 1, 0, w.blocks()), form);
+}
+
+/// Reads the attributes, and checks the operands against them.
+static std::optional<BlockedWeight> blockedWeight(NodeImporter &n) {
+  BlockedWeight w{n.attrInt("N", 0), n.attrInt("K", 0), n.attrInt("bits", 4),
+                  n.attrInt("block_size", 0)};
+  if (n.hasFailed())
+    return std::nullopt;
+  if ((w.bits != 4 && w.bits != 8) || n.has(4)) {
+    n.unsupported() << "needs 4 or 8 bits, and no g_idx";
+    return std::nullopt;
+  }
+  auto isOf = [&](size_t i, int64_t bytes) {
+    Value value = n.optional(i);
+    return !value || n.type(value).getNumElements() ==
+                         (n.isFloat(value) ? w.outputs * w.blocks() : bytes);
+  };
+  bool sound = w.outputs > 0 && w.inputs > 0 && w.block >= 2 &&
+               w.block % 2 == 0 && w.block <= (int64_t(1) << 20) && n.in(1) &&
+               n.in(2) && n.isFloat(n.in(2)) && !n.isFloat(n.in(1)) &&
+               n.element(n.in(1)).isUnsignedInteger(8);
+  if (sound)
+    sound = isOf(1, w.outputs * w.blocks() * (w.block * w.bits / 8)) &&
+            isOf(2, 0) && isOf(3, w.outputs * ((w.blocks() * w.bits + 7) / 8));
+  if (!sound && !n.hasFailed())
+    n.error() << "operands do not fit N " << w.outputs << ", K " << w.inputs
+              << ", bits " << w.bits << ", block_size " << w.block;
+  return sound ? std::optional(w) : std::nullopt;
+}
+
+static LogicalResult matmulNBits(NodeImporter &n) {
+  for (size_t i : {1, 3})
+    if (n.has(i))
+      n.graph.keepStored(n.node.inputs[i]);
+  Value x = n.in(0);
+  auto w = blockedWeight(n);
+  if (!x || !w)
+    return failure();
+  Shape form{w->outputs, w->blocks(), 1};
+  if (w->bits == 4)
+    form.push_back(1);
+  Value wide = dequantized(n, numbersOf(n, n.in(1), *w, w->block),
+                           zeroPoints(n, n.optional(3), *w, form),
+                           n.reshape(n.in(2), form), n.element(x));
+  wide = n.reshape(wide, {w->outputs, w->blocks() * w->block});
+  if (w->blocks() * w->block != w->inputs)
+    wide = n.sliceAxis(wide, 1, 0, w->inputs);
+  Value y = n.matmul(x, wide, /*transposeX=*/false, /*transposeY=*/true);
+  if (n.has(5))
+    y = n.add(y, n.in(5));
+  n.set(0, y);
   return success();
 }
 
@@ -333,6 +528,7 @@ llvm::ArrayRef<HandlerEntry> onnx_frontend::quantizeHandlers() {
       {"DequantizeLinear", 10, dequantizeLinear},
       {"DynamicQuantizeLinear", 11, dynamicQuantizeLinear},
       {"MatMulInteger", 10, matmulInteger},
+      {"MatMulNBits", 1, matmulNBits, "com.microsoft"},
       {"QLinearConv", 10, qlinearConv},
       {"QLinearMatMul", 10, qlinearMatMul},
       {"QuantizeLinear", 10, quantizeLinear},

@@ -322,11 +322,34 @@ static void copyFields(HostTensor &to, const onnx::TensorProto &tensor) {
   });
 }
 
+/// Types that are newer than the schema that is compiled in.
+static constexpr int32_t kUInt4 = 21, kInt4 = 22;
+
+llvm::Expected<std::optional<Nibbles>>
+onnx_frontend::readNibbles(const onnx::TensorProto &tensor,
+                           const llvm::Twine &what) {
+  if (tensor.data_type() != kUInt4 && tensor.data_type() != kInt4)
+    return std::nullopt;
+  Nibbles nibbles{{tensor.dims().begin(), tensor.dims().end()},
+                  tensor.data_type() == kInt4};
+  if (auto count = checkedNumElements(nibbles.shape); !count)
+    return withContext(count.takeError(), what);
+  return nibbles;
+}
+
 llvm::Expected<HostTensor>
 onnx_frontend::readTensor(const onnx::TensorProto &tensor,
                           llvm::StringRef modelPath, const llvm::Twine &what,
-                          std::shared_ptr<const void> keeper) {
+                          std::shared_ptr<const void> keeper, bool nibbles) {
   auto type = dtypeFromOnnx(tensor.data_type());
+  std::vector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
+  auto packed = readNibbles(tensor, what);
+  if (!packed)
+    return packed.takeError();
+  if (nibbles && *packed) {
+    type = DType::U8;
+    shape = {(llvm::cantFail(checkedNumElements(shape)) + 1) / 2};
+  }
   if (!type)
     return makeError(ExitUnsupported, what + " has element type " +
                                           onnxTypeName(tensor.data_type()) +
@@ -334,7 +357,6 @@ onnx_frontend::readTensor(const onnx::TensorProto &tensor,
   if (tensor.has_segment())
     return inputError(what + " is stored in segments, which ckopt does not "
                              "read");
-  std::vector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
   auto elements = checkedNumElements(shape, dtypeSize(*type));
   if (!elements)
     return withContext(elements.takeError(), what);

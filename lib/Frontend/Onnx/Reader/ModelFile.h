@@ -39,12 +39,19 @@ int32_t dtypeToOnnx(DType type);
 std::string externalFile(const onnx::TensorProto &tensor,
                          llvm::StringRef modelPath);
 /// Reads the value of `tensor`; external data is looked for beside `modelPath`
-/// and never outside of its folder. `what` names the tensor in errors; `keeper`
+/// and never outside of its folder. Of nibbles it is the bytes, a list of u8,
+/// if `nibbles` allows them. `what` names the tensor in errors; `keeper`
 /// keeps `tensor` alive, so that its bytes need not be copied.
 llvm::Expected<HostTensor> readTensor(const onnx::TensorProto &tensor,
                                       llvm::StringRef modelPath,
                                       const llvm::Twine &what,
-                                      std::shared_ptr<const void> keeper);
+                                      std::shared_ptr<const void> keeper,
+                                      bool nibbles = false);
+
+/// Returns the shape and the sign of a tensor of int4 or uint4; nothing for
+/// other types.
+llvm::Expected<std::optional<Nibbles>>
+readNibbles(const onnx::TensorProto &tensor, const llvm::Twine &what);
 
 /// Stores `value` in `tensor` as bytes inside the message, under its old name.
 void storeTensor(onnx::TensorProto &tensor, const HostTensor &value);

@@ -42,7 +42,8 @@ private:
                                               const Node &node,
                                               const OpsetTable &opsets);
   llvm::Expected<HostTensor> readNumbers(const onnx::TensorProto &from,
-                                         const llvm::Twine &what);
+                                         const llvm::Twine &what,
+                                         bool nibbles = false);
   llvm::Error readTensorAttribute(const onnx::AttributeProto &from,
                                   const Node &node, NodeAttribute &to);
   llvm::Error readNode(const onnx::NodeProto &from, const OpsetTable &opsets,
@@ -79,10 +80,11 @@ forEachUnknown(const google::protobuf::Message &from, int number,
 }
 
 llvm::Expected<HostTensor> Reader::readNumbers(const onnx::TensorProto &from,
-                                               const llvm::Twine &what) {
+                                               const llvm::Twine &what,
+                                               bool nibbles) {
   if (std::string file = externalFile(from, path); !file.empty())
     model.externalFiles.insert(std::move(file));
-  return readTensor(from, path, what, keeper);
+  return readTensor(from, path, what, keeper, nibbles);
 }
 
 llvm::Error Reader::readTensorAttribute(const onnx::AttributeProto &from,
@@ -267,11 +269,15 @@ llvm::Error Reader::readInitializers(const onnx::GraphProto &from,
     if (name.empty() || !seen.insert(name).second)
       return inputError("'" + path + "': initializer '" + name +
                         (name.empty() ? "' has no name" : "' is there twice"));
-    auto tensor =
-        readNumbers(initializer, "'" + path + "': initializer '" + name + "'");
+    std::string what = ("'" + path + "': initializer '" + name + "'").str();
+    auto nibbles = readNibbles(initializer, what);
+    if (!nibbles)
+      return nibbles.takeError();
+    auto tensor = readNumbers(initializer, what, /*nibbles=*/true);
     if (!tensor)
       return tensor.takeError();
-    graph.initializers.push_back({name, std::move(*tensor)});
+    graph.initializers.push_back(
+        {name, std::move(*tensor), std::move(*nibbles)});
   }
   if (from.sparse_initializer_size())
     return inputError("'" + path +

@@ -55,6 +55,15 @@ private:
   std::string mark; ///< of this object: no file can have it
 };
 
+/// Lets an external tensor of the model at `path` become an internal one.
+llvm::Error storeInside(ModelStream &stream, onnx::TensorProto &tensor,
+                        llvm::StringRef path);
+
+/// Writes the model, all files or none. An ONNX file holds 2 GiB at most:
+/// numbers of one with more than `mostBytes` go to a file beside it.
+llvm::Error writeModel(ModelStream &stream, llvm::StringRef outPath,
+                       uint64_t mostBytes);
+
 } // namespace ckopt::onnx_frontend
 
 #endif // CKOPT_LIB_FRONTEND_ONNX_READER_MODELSTREAM_H

@@ -51,7 +51,6 @@ private:
   llvm::Error checkShape(size_t number, llvm::ArrayRef<int64_t> shape) const;
   llvm::Error store(onnx::TensorProto &tensor, size_t number,
                     std::optional<DType> type);
-  llvm::Error storeInside(onnx::TensorProto &tensor);
 
   ModelStream &stream;
   llvm::StringRef path; ///< of the model
@@ -124,18 +123,22 @@ llvm::Error Replacement::store(onnx::TensorProto &tensor, size_t number,
   });
 }
 
-/// Lets an external tensor become an internal one.
-llvm::Error Replacement::storeInside(onnx::TensorProto &tensor) {
+llvm::Error onnx_frontend::storeInside(ModelStream &stream,
+                                       onnx::TensorProto &tensor,
+                                       llvm::StringRef path) {
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL)
+    return llvm::Error::success();
   std::string what = "initializer '" + tensor.name() + "'";
-  auto value = readTensor(tensor, path, what, nullptr);
+  auto value = readTensor(tensor, path, what, nullptr, /*nibbles=*/true);
   if (!value)
     return value.takeError();
-  if (uint64_t(value->sizeInBytes()) < ModelStream::kLarge) {
-    storeTensor(tensor, *value);
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  auto bytes = uint64_t(value->sizeInBytes());
+  if (bytes < ModelStream::kLarge) {
+    tensor.set_raw_data(value->rawData(), size_t(bytes));
     return llvm::Error::success();
   }
-  describe(tensor, value->dtype(), value->shape());
-  auto bytes = uint64_t(value->sizeInBytes());
   stream.setNumbers(tensor, bytes,
                     [value = std::move(*value)](AtomicFile &file) {
                       return writeTensor(file, value);
@@ -155,9 +158,8 @@ llvm::Error Replacement::replaceInitializers(onnx::GraphProto &graph) {
       if (llvm::Error error =
               store(tensor, found->second, dtypeFromOnnx(tensor.data_type())))
         return error;
-    } else if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
-      if (llvm::Error error = storeInside(tensor))
-        return error;
+    } else if (llvm::Error error = storeInside(stream, tensor, path)) {
+      return error;
     }
   }
   for (onnx::NodeProto &node : *graph.mutable_node())
@@ -276,10 +278,11 @@ static void setMetadata(onnx::ModelProto &model, const std::string &key,
   entry.set_value(value);
 }
 
-/// An ONNX file holds 2 GiB at most, so more data goes to a file beside it,
-/// which gets its name first: a model never names data that are not there.
-static llvm::Error writeFiles(ModelStream &stream, llvm::StringRef outPath,
-                              uint64_t mostBytes) {
+/// The file of numbers gets its name first: a model never names data that are
+/// not there.
+llvm::Error onnx_frontend::writeModel(ModelStream &stream,
+                                      llvm::StringRef outPath,
+                                      uint64_t mostBytes) {
   auto size = stream.size();
   if (!size)
     return withContext(size.takeError(), "cannot write '" + outPath + "'");
@@ -342,7 +345,7 @@ static llvm::Error exportChecked(llvm::StringRef originalPath,
     return error;
   for (const auto &[key, value] : options.metadata)
     setMetadata(stream->model(), key, value);
-  return writeFiles(*stream, outPath, options.mostBytes);
+  return writeModel(*stream, outPath, options.mostBytes);
 }
 
 llvm::Error onnx_frontend::exportModel(llvm::StringRef originalPath,

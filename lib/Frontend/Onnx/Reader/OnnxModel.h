@@ -22,9 +22,17 @@
 
 namespace ckopt::onnx_frontend {
 
+/// Integers of four bits: two in a byte, the first in its low half; a last byte
+/// may be half empty.
+struct Nibbles {
+  std::vector<int64_t> shape;
+  bool isSigned = false;
+};
+
 struct Tensor {
   std::string name;
-  HostTensor value;
+  HostTensor value; ///< of nibbles, the bytes
+  std::optional<Nibbles> nibbles{};
 };
 
 struct Graph;

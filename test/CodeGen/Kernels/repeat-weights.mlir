@@ -1,0 +1,69 @@
+// RUN: ckopt-opt %s --split-input-file --repeat-weights | FileCheck %s
+// RUN: ckopt-opt %s --split-input-file --repeat-weights='target=cuda' | FileCheck %s --check-prefix=COPIES
+// RUN: ckopt-opt %s --split-input-file --repeat-weights --annotate-kernels | FileCheck %s --check-prefix=BYTES
+// RUN: not ckopt-opt %s --split-input-file --repeat-weights='target=abacus' 2>&1 | FileCheck %s --check-prefix=TARGET
+// TARGET: abacus
+
+// What makes a weight wide becomes part of both products. Without kernels for that a product has
+// a copy of its own. The workspace is one block: 1,024 rows of 8 KiB, of 3,000.
+// CHECK-LABEL: func.func @both
+// CHECK-NOT: kernel_call @widen
+// CHECK: %[[Y:.*]] = ckopt.kernel_call @forward_stored(%arg0, %arg1) : (tensor<16x2048xf32>, tensor<3000x2048xbf16>) -> tensor<16x3000xf32>
+// CHECK: %[[X:.*]] = ckopt.kernel_call @backward_stored(%[[Y]], %arg1) : (tensor<16x3000xf32>, tensor<3000x2048xbf16>) -> tensor<16x2048xf32>
+// CHECK: func.func private @forward_stored
+// CHECK-NEXT: ckopt.cast
+// CHECK-NEXT: ckopt.matmul %{{.*}} {transpose_rhs}
+// COPIES-LABEL: func.func @both
+// COPIES: %[[W:.*]] = ckopt.kernel_call @widen(%arg1)
+// COPIES-NEXT: ckopt.kernel_call @forward(%arg0, %[[W]])
+// BYTES-LABEL: func.func @both
+// BYTES: @forward_stored(%arg0, %arg1) {{{.*}}workspace = 83{{[0-9]+}} : i64}
+func.func @both(%x: tensor<16x2048xf32> {ckopt.role = "input"}, %w: tensor<3000x2048xbf16> {ckopt.role = "frozen"}) -> tensor<16x2048xf32> {
+  %wide = ckopt.kernel_call @widen(%w) : (tensor<3000x2048xbf16>) -> tensor<3000x2048xf32>
+  %y = ckopt.kernel_call @forward(%x, %wide) : (tensor<16x2048xf32>, tensor<3000x2048xf32>) -> tensor<16x3000xf32>
+  %dx = ckopt.kernel_call @backward(%y, %wide) : (tensor<16x3000xf32>, tensor<3000x2048xf32>) -> tensor<16x2048xf32>
+  return %dx : tensor<16x2048xf32>
+}
+func.func private @widen(%w: tensor<3000x2048xbf16>) -> tensor<3000x2048xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.cast %w : (tensor<3000x2048xbf16>) -> tensor<3000x2048xf32>
+  return %0 : tensor<3000x2048xf32>
+}
+func.func private @forward(%x: tensor<16x2048xf32>, %w: tensor<3000x2048xf32>) -> tensor<16x3000xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.matmul %x, %w {transpose_rhs} : (tensor<16x2048xf32>, tensor<3000x2048xf32>) -> tensor<16x3000xf32>
+  return %0 : tensor<16x3000xf32>
+}
+func.func private @backward(%y: tensor<16x3000xf32>, %w: tensor<3000x2048xf32>) -> tensor<16x2048xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.matmul %y, %w : (tensor<16x3000xf32>, tensor<3000x2048xf32>) -> tensor<16x2048xf32>
+  return %0 : tensor<16x2048xf32>
+}
+
+// -----
+
+// A weight that changes, or that follows from data, stays as it is made; so does one that other
+// kernels read.
+// CHECK-LABEL: func.func @others
+// CHECK: %[[A:.*]] = ckopt.kernel_call @widen(%arg0)
+// CHECK: %[[B:.*]] = ckopt.kernel_call @widen(%arg1)
+// CHECK: ckopt.kernel_call @product(%[[A]], %[[B]])
+// CHECK: %[[C:.*]] = ckopt.kernel_call @widen(%arg2)
+// CHECK: ckopt.kernel_call @root(%[[C]])
+func.func @others(%x: tensor<8x8xbf16> {ckopt.role = "input"}, %w: tensor<8x8xbf16> {ckopt.role = "parameter"}, %v: tensor<8x8xbf16> {ckopt.role = "frozen"}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %a = ckopt.kernel_call @widen(%x) : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+  %b = ckopt.kernel_call @widen(%w) : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+  %c = ckopt.kernel_call @product(%a, %b) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %d = ckopt.kernel_call @widen(%v) : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+  %e = ckopt.kernel_call @root(%d) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %c, %e : tensor<8x8xf32>, tensor<8x8xf32>
+}
+func.func private @widen(%w: tensor<8x8xbf16>) -> tensor<8x8xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.cast %w : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+func.func private @product(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+func.func private @root(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.sqrt %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
