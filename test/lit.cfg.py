@@ -13,6 +13,7 @@
 
 import ctypes
 import os
+import subprocess
 import sys
 
 import lit.formats
@@ -66,6 +67,8 @@ if os.path.exists(os.path.join(config.ckopt_source_dir, ".git")):
 onnx_testdata = "/usr/share/libonnx-testdata/data"
 if os.path.isdir(onnx_testdata):
     config.available_features.add("onnx-testdata")
+if not subprocess.run([config.python, "-c", "import numpy, onnx"], stderr=subprocess.DEVNULL).returncode:
+    config.available_features.add("python-onnx")
 config.substitutions.append(("%onnx_testdata", onnx_testdata))
 
 if os.environ.get("CKOPT_LIT_LANDING"):

@@ -202,3 +202,44 @@ func.func @read(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf
   %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
   return %o, %p : tensor<3x8x4xf32>, tensor<3x8x8xf32>
 }
+
+// -----
+
+// Causality and padding: the padding stays a mask of keys.
+// CHECK-LABEL: func.func @causal_and_padding(
+// CHECK-SAME:    %[[KEEP:[^:]*]]: tensor<1x8xi1>)
+// CHECK-NOT:     8x8xi1
+// CHECK:         ckopt.attention %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} mask %[[KEEP]] {causal = 0 : i64, scale = 1.000000e+00 : f64}
+func.func @causal_and_padding(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %keep: tensor<1x8xi1>) -> tensor<3x8x4xf32> {
+  %row = ckopt.iota {axis = 0 : i64} : tensor<8x1xi64>
+  %column = ckopt.iota {axis = 1 : i64} : tensor<1x8xi64>
+  %zero = ckopt.constant dense<0.0> : tensor<f32>
+  %low = ckopt.constant dense<0xFF800000> : tensor<f32>
+  %le = ckopt.compare le %column, %row : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %open = ckopt.and %le, %keep : (tensor<8x8xi1>, tensor<1x8xi1>) -> tensor<8x8xi1>
+  %bias = ckopt.select %open, %zero, %low : (tensor<8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.add %s, %bias : (tensor<3x8x8xf32>, tensor<8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// With a finite number a row whose keys are all padding goes to later keys: no causality.
+// CHECK-LABEL: func.func @finite_and_padding(
+// CHECK-NOT:     causal
+// CHECK:         ckopt.attention {{.*}} mask %{{[^ ]*}} {fill = -1.000000e+09 : f64, scale = 1.000000e+00 : f64}
+func.func @finite_and_padding(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %keep: tensor<1x8xi1>) -> tensor<3x8x4xf32> {
+  %row = ckopt.iota {axis = 0 : i64} : tensor<8x1xi64>
+  %column = ckopt.iota {axis = 1 : i64} : tensor<1x8xi64>
+  %low = ckopt.constant dense<-1.0e9> : tensor<f32>
+  %le = ckopt.compare le %column, %row : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %open = ckopt.and %le, %keep : (tensor<8x8xi1>, tensor<1x8xi1>) -> tensor<8x8xi1>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.select %open, %s, %low : (tensor<8x8xi1>, tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}

@@ -7,6 +7,7 @@
 // and drops weights that nothing reads.
 //
 //===----------------------------------------------------------------------===//
+#include "Formulas.h"
 #include "GraphImporter.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -98,6 +99,11 @@ static HostTensor toHost(DenseElementsAttr value) {
   return host;
 }
 
+static bool isElementwise(Operation *op) {
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  return kernel && kernel.getKernelKind() == KernelKind::Elementwise;
+}
+
 void GraphImporter::outlineLargeConstants() {
   constexpr int64_t limit = 4 << 10;
   llvm::MapVector<Attribute, Value> made;
@@ -107,6 +113,16 @@ void GraphImporter::outlineLargeConstants() {
     auto type = cast<RankedTensorType>(op.getType());
     if (!value || value.isSplat() || getByteSize(type) <= limit)
       continue;
+    HostTensor host = toHost(value);
+    builder.setInsertionPoint(op);
+    Value formula = makeTriangle(builder, op.getLoc(), type, host);
+    if (!formula && llvm::all_of(op->getUsers(), isElementwise))
+      formula = makeRange(builder, op.getLoc(), type, host);
+    if (formula) {
+      op.getOutput().replaceAllUsesWith(formula);
+      op.erase();
+      continue;
+    }
     Value &argument = made[value];
     if (!argument) {
       std::string name;
@@ -114,7 +130,7 @@ void GraphImporter::outlineLargeConstants() {
         name = "constant." + std::to_string(count++);
       while (isDefined(name) || result.weights.count(name));
       argument = addArgument(type, name, roles::kConstant);
-      result.weights[name] = toHost(value);
+      result.weights[name] = std::move(host);
     }
     op.getOutput().replaceAllUsesWith(argument);
     op.erase();

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
 #include "DataPlaces.h"
+#include "Formulas.h"
 #include "NodeImporter.h"
 #include "Reader/Subgraphs.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
@@ -158,6 +159,8 @@ Value GraphImporter::constant(Location loc, const HostTensor &given,
   constexpr int64_t floatLimit = 4 << 10, integerLimit = 64 << 10;
   int64_t limit = ckopt::isFloat(value.dtype()) ? floatLimit : integerLimit;
   if (!splat && value.sizeInBytes() > limit) {
+    if (Value made = makeTriangle(builder, loc, type, value))
+      return made;
     result.weights[name.str()] = value;
     return addArgument(type, name, roles::kConstant);
   }

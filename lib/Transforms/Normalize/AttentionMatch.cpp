@@ -59,31 +59,154 @@ const reference::Tensor *ConstantEvaluator::operator()(Value value) {
   return kept.get();
 }
 
-/// Reads which keys a constant allows in [.., queries, keys].
-template <typename Allows>
-static MaskForm readMask(ArrayRef<int64_t> shape, int64_t queries, int64_t keys,
-                         Allows allows) {
-  MaskForm form;
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  form.all = llvm::all_of(llvm::seq<int64_t>(0, count), allows);
-  form.keepsKeys = form.all;
-  if (form.all || shape.size() < 2 ||
-      shape.take_back(2) != ArrayRef<int64_t>({queries, keys}))
-    return form;
-  int64_t first = 0;
-  while (first < keys && allows(first))
-    ++first;
-  if (first == 0) // every row has a key
-    return form;
-  for (int64_t i = 0; i < count; ++i)
-    if (allows(i) != (i % keys < i / keys % queries + first))
-      return form;
-  form.causal = first - 1;
-  form.keepsKeys = true;
-  return form;
+bool ConstantEvaluator::isConstant(Value value) {
+  auto [at, isNew] = constant.try_emplace(value, false);
+  if (!isNew)
+    return at->second;
+  auto model =
+      dyn_cast_or_null<reference::ReferenceOpInterface>(value.getDefiningOp());
+  bool found = matchPattern(value, m_Constant()) ||
+               (model && model.isFoldable() &&
+                llvm::all_of(model->getOperands(), [&](Value operand) {
+                  return isConstant(operand);
+                }));
+  return constant[value] = found;
 }
+
+/// Copies rows `row` to `row + count` of dimension -2.
+static reference::Tensor sliceRows(const reference::Tensor &whole,
+                                   RankedTensorType type, int64_t row) {
+  reference::Tensor rows(type);
+  int64_t keys = type.getShape().back();
+  int64_t count = type.getDimSize(type.getRank() - 2);
+  int64_t queries = whole.getDimSize(type.getRank() - 2);
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    int64_t line = i / keys;
+    rows.copy(i, whole,
+              ((line / count) * queries + row + line % count) * keys +
+                  i % keys);
+  }
+  return rows;
+}
+
+/// Returns whether an op computes each row from the same rows of its operands.
+static bool keepsRows(Operation *op) {
+  if (op->getNumResults() != 1)
+    return false;
+  if (isa<ExpandOp, IotaOp, TriluOp>(op))
+    return true;
+  if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+    ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape();
+    return from.size() >= 2 &&
+           from.take_back(2) == reshape.getType().getShape().take_back(2);
+  }
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  return kernel && kernel.getKernelKind() == KernelKind::Elementwise &&
+         !op->hasTrait<traits::ReadsPlace>();
+}
+
+reference::Tensor ConstantEvaluator::rowsOf(Value value, int64_t row,
+                                            int64_t count, int64_t queries) {
+  RankedTensorType type = tensorType(value);
+  int64_t rank = type.getRank();
+  auto whole = [&]() -> reference::Tensor {
+    const reference::Tensor *all = (*this)(value);
+    return all ? *all : reference::Tensor();
+  };
+  if (rank < 2 || type.getDimSize(rank - 2) != queries)
+    return whole();
+  SmallVector<int64_t> shape(type.getShape());
+  shape[size_t(rank - 2)] = count;
+  auto part = RankedTensorType::get(shape, type.getElementType());
+  if (auto splat = splatNumber(value))
+    return reference::Tensor::splat(part, *splat);
+  Operation *op = value.getDefiningOp();
+  if (!keepsRows(op)) {
+    const reference::Tensor *all = (*this)(value);
+    return all ? sliceRows(*all, part, row) : reference::Tensor();
+  }
+  SmallVector<reference::Tensor> operands, results;
+  SmallVector<const reference::Tensor *> pointers;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(rowsOf(operand, row, count, queries));
+    if (!operands.back())
+      return {};
+  }
+  for (const reference::Tensor &operand : operands)
+    pointers.push_back(&operand);
+  // The same op for fewer rows, which start at another place.
+  Operation *fewer = op->cloneWithoutRegions();
+  fewer->getResult(0).setType(part);
+  if (auto iota = dyn_cast<IotaOp>(fewer);
+      iota && int64_t(iota.getAxis()) == rank - 2)
+    iota.setStart(APFloat(iota.getStart().convertToDouble() +
+                          double(row) * iota.getDelta().convertToDouble()));
+  if (auto trilu = dyn_cast<TriluOp>(fewer))
+    trilu.setK(trilu.getK() + uint64_t(row));
+  bool failed = mlir::failed(reference::evaluateOp(fewer, pointers, results));
+  fewer->destroy();
+  return failed ? reference::Tensor() : std::move(results[0]);
+}
+
+bool ConstantEvaluator::scan(
+    Value value, int64_t queries,
+    function_ref<bool(int64_t, const reference::Tensor &)> see) {
+  if (!isConstant(value))
+    return false;
+  RankedTensorType type = tensorType(value);
+  int64_t rank = type.getRank();
+  if (rank < 2 || type.getDimSize(rank - 2) != queries) {
+    const reference::Tensor *all = (*this)(value);
+    return all && see(0, *all);
+  }
+  constexpr int64_t atOnce = int64_t(1) << 18;
+  int64_t step =
+      std::max<int64_t>(1, atOnce / (type.getNumElements() / queries));
+  for (int64_t row = 0; row < queries; row += step) {
+    reference::Tensor rows =
+        rowsOf(value, row, std::min(step, queries - row), queries);
+    if (!rows || !see(row, rows))
+      return false;
+  }
+  return true;
+}
+
+namespace {
+/// Finds out which keys a constant allows in [.., queries, keys].
+struct MaskReader {
+  MaskReader(RankedTensorType type, int64_t queries, int64_t keys)
+      : keys(keys), isTriangle(type.getRank() >= 2 &&
+                               type.getShape().take_back(2) ==
+                                   ArrayRef<int64_t>({queries, keys})) {}
+
+  /// Returns whether further rows can say more.
+  template <typename Allows>
+  bool read(int64_t row, const reference::Tensor &rows, Allows allows) {
+    int64_t lines = isTriangle ? rows.getDimSize(rows.getRank() - 2) : 1;
+    if (isTriangle && row == 0)
+      while (first < keys && allows(first))
+        ++first;
+    isTriangle &= first > 0; // every row has a key
+    for (int64_t i = 0; i < rows.size() && (all || isTriangle); ++i) {
+      bool allowed = allows(i);
+      all &= allowed;
+      isTriangle &= allowed == (i % keys < row + i / keys % lines + first);
+    }
+    return all || isTriangle;
+  }
+  MaskForm form() const {
+    MaskForm form;
+    form.all = all;
+    form.keepsKeys = all || isTriangle;
+    if (!all && isTriangle)
+      form.causal = first - 1;
+    return form;
+  }
+
+  int64_t keys, first = 0;
+  bool all = true, isTriangle;
+};
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // Matching
@@ -292,13 +415,19 @@ bool AttentionMatch::matchProducts() {
 }
 
 MaskForm AttentionMatch::formOfMask(Value condition, bool allowedWhere) const {
-  const reference::Tensor *value = evaluate(condition);
-  if (!value)
-    return {};
-  ArrayRef<int64_t> all = scores.getShape();
-  MaskForm form =
-      readMask(value->getShape(), all[all.size() - 2], all.back(),
-               [&](int64_t i) { return (value->get(i) != 0) == allowedWhere; });
+  int64_t queries = scores.getDimSize(scores.getRank() - 2);
+  if (evaluate.forms.try_emplace({condition, allowedWhere}, MaskForm())
+          .second) {
+    MaskReader reader(tensorType(condition), queries, scores.getShape().back());
+    if (evaluate.scan(condition, queries,
+                      [&](int64_t row, const reference::Tensor &rows) {
+                        return reader.read(row, rows, [&](int64_t i) {
+                          return (rows.get(i) != 0) == allowedWhere;
+                        });
+                      }))
+      evaluate.forms[{condition, allowedWhere}] = reader.form();
+  }
+  MaskForm form = evaluate.forms[{condition, allowedWhere}];
   form.isExact = fill == -infinity;
   if (fill > masked)
     form.causal = std::nullopt;
@@ -306,21 +435,93 @@ MaskForm AttentionMatch::formOfMask(Value condition, bool allowedWhere) const {
 }
 
 MaskForm AttentionMatch::formOfBias(Value bias) const {
-  const reference::Tensor *value = evaluate(bias);
-  if (!value)
-    return {};
-  ArrayRef<double> numbers = value->getReals();
-  ArrayRef<int64_t> all = scores.getShape();
+  std::pair<Value, int> place(bias, 2);
+  if (auto found = evaluate.forms.find(place); found != evaluate.forms.end())
+    return found->second;
+  int64_t queries = scores.getDimSize(scores.getRank() - 2);
+  MaskReader reader(tensorType(bias), queries, scores.getShape().back());
+  bool isMask = true, isMild = true, isExact = true, isFailed = false;
+  bool isConstant = evaluate.scan(
+      bias, queries, [&](int64_t row, const reference::Tensor &rows) {
+        for (double x : rows.getReals()) {
+          isMask &= x == 0 || x <= masked;
+          isMild &= std::abs(x) <= mild;
+          isExact &= x == 0 || x == -infinity;
+          isFailed |= !(x < infinity);
+        }
+        reader.read(row, rows, [&](int64_t i) { return rows.real(i) == 0; });
+        return true;
+      });
   MaskForm form;
-  if (llvm::all_of(numbers, [](double x) { return x == 0 || x <= masked; }))
-    form = readMask(value->getShape(), all[all.size() - 2], all.back(),
-                    [&](int64_t i) { return numbers[size_t(i)] == 0; });
-  else
-    form.keepsKeys =
-        llvm::all_of(numbers, [](double x) { return std::abs(x) <= mild; });
-  form.isExact =
-      llvm::all_of(numbers, [](double x) { return x == 0 || x == -infinity; });
-  return form;
+  if (isConstant) {
+    if (isMask)
+      form = reader.form();
+    else
+      form.keepsKeys = isMild;
+    form.isExact = isExact;
+    form.isFailed = isFailed;
+  }
+  return evaluate.forms[place] = form;
+}
+
+/// Takes conditions apart that must all hold.
+static void splitConditions(Value condition, bool allowedWhere,
+                            SmallVectorImpl<std::pair<Value, bool>> &parts) {
+  Operation *op = condition.getDefiningOp();
+  if (op && isa<NotOp>(op))
+    return splitConditions(op->getOperand(0), !allowedWhere, parts);
+  if (auto expand = dyn_cast_or_null<ExpandOp>(op))
+    return splitConditions(expand.getInput(), allowedWhere, parts);
+  if (!op || !(allowedWhere ? isa<AndOp>(op) : isa<OrOp>(op))) {
+    parts.emplace_back(condition, allowedWhere);
+    return;
+  }
+  for (Value operand : op->getOperands())
+    splitConditions(operand, allowedWhere, parts);
+}
+
+/// Causality stands beside other conditions (padding, a window of keys): takes
+/// it out of masks, and out of biases of 0 and -inf that are selected so.
+void AttentionMatch::splitMasks() {
+  using Parts = SmallVector<std::pair<Value, bool>>;
+  auto tells = [&](const Parts &parts) {
+    return llvm::any_of(parts, [&](const std::pair<Value, bool> &part) {
+      MaskForm form = formOfMask(part.first, part.second);
+      return form.all || form.causal;
+    });
+  };
+  Parts taken;
+  for (auto [condition, allowedWhere] : masks) {
+    Parts parts;
+    if (!formOfMask(condition, allowedWhere).causal)
+      splitConditions(condition, allowedWhere, parts);
+    if (parts.size() > 1 && tells(parts))
+      taken.append(parts);
+    else
+      taken.emplace_back(condition, allowedWhere);
+  }
+  masks = taken;
+  if (fill != -infinity)
+    return;
+  SmallVector<Value> kept;
+  for (Value bias : biases) {
+    Value inner = bias;
+    while (auto expand = inner.getDefiningOp<ExpandOp>())
+      inner = expand.getInput();
+    auto select = inner.getDefiningOp<SelectOp>();
+    auto onTrue = select ? splatNumber(select.getOnTrue()) : std::nullopt;
+    auto onFalse = select ? splatNumber(select.getOnFalse()) : std::nullopt;
+    Parts parts;
+    if (onTrue == 0.0 && onFalse == -infinity)
+      splitConditions(select.getCondition(), true, parts);
+    else if (onTrue == -infinity && onFalse == 0.0)
+      splitConditions(select.getCondition(), false, parts);
+    if (!parts.empty() && tells(parts))
+      masks.append(parts);
+    else
+      kept.push_back(bias);
+  }
+  biases = kept;
 }
 
 /// Drops masks that allow everything, and finds causality. A triangle of finite
@@ -328,15 +529,13 @@ MaskForm AttentionMatch::formOfBias(Value bias) const {
 /// else may take it, the row goes to the keys behind.
 bool AttentionMatch::settleMasks() {
   SmallVector<MaskForm> ofMasks, ofBiases;
-  for (Value bias : biases)
-    if (const reference::Tensor *value = evaluate(bias);
-        value &&
-        !llvm::all_of(value->getReals(), [](double x) { return x < infinity; }))
-      return false; // no probabilities
+  splitMasks();
   for (auto [condition, allowedWhere] : masks)
     ofMasks.push_back(formOfMask(condition, allowedWhere));
   for (Value bias : biases)
     ofBiases.push_back(formOfBias(bias));
+  if (llvm::any_of(ofBiases, [](const MaskForm &f) { return f.isFailed; }))
+    return false;
   auto keeps = [](const MaskForm &form) { return form.keepsKeys; };
   bool keepsKeys =
       llvm::all_of(ofMasks, keeps) && llvm::all_of(ofBiases, keeps);

@@ -20,22 +20,38 @@
 
 namespace ckopt {
 
-/// Evaluates values that depend on nothing but constants.
-class ConstantEvaluator {
-public:
-  /// Returns null for other values.
-  const reference::Tensor *operator()(mlir::Value value);
-
-private:
-  llvm::DenseMap<mlir::Value, std::unique_ptr<reference::Tensor>> known;
-};
-
 /// What a mask or bias is, as far as it is constant.
 struct MaskForm {
   bool all = false;              ///< every key is allowed
   std::optional<int64_t> causal; ///< key j in row i where j <= i + causal
   bool isExact = false;          ///< forbids by -inf
   bool keepsKeys = false;        ///< no row loses its first key
+  bool isFailed = false;         ///< adds +inf or NaN: no probabilities
+};
+
+/// Evaluates values that depend on nothing but constants.
+class ConstantEvaluator {
+public:
+  /// Returns null for other values.
+  const reference::Tensor *operator()(mlir::Value value);
+
+  /// Reads a constant of [.., queries, keys] some rows at a time, so that no
+  /// step holds its queries * keys elements; `see` gets the first row and the
+  /// rows. Returns false for other values, and where `see` does.
+  bool scan(mlir::Value value, int64_t queries,
+            llvm::function_ref<bool(int64_t, const reference::Tensor &)> see);
+
+  /// What was found in masks and biases: layers share them.
+  llvm::DenseMap<std::pair<mlir::Value, int>, MaskForm> forms;
+
+private:
+  bool isConstant(mlir::Value value);
+  /// Rows `row` to `row + count` of dimension -2, null if that fails.
+  reference::Tensor rowsOf(mlir::Value value, int64_t row, int64_t count,
+                           int64_t queries);
+
+  llvm::DenseMap<mlir::Value, std::unique_ptr<reference::Tensor>> known;
+  llvm::DenseMap<mlir::Value, bool> constant;
 };
 
 /// Whether a gradient ends at the op, which is then left where it is.
@@ -64,6 +80,7 @@ private:
   bool matchSelect(SelectOp op, mlir::Value &next);
   bool matchProducts();
   MaskForm formOfMask(mlir::Value condition, bool allowedWhere) const;
+  void splitMasks();
   MaskForm formOfBias(mlir::Value bias) const;
   bool settleMasks();
   bool addMask(mlir::Value condition, bool allowedWhere, double fill);
