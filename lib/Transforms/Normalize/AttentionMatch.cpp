@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionMatch.h"
+#include "MaskBands.h"
 #include "ckopt/Dialect/Ckopt/IR/Splat.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
@@ -414,17 +415,59 @@ bool AttentionMatch::matchProducts() {
          first.getType().getShape().back() == all.back();
 }
 
+/// Returns the form of a condition whose ops show it; nullopt: elements do.
+static std::optional<MaskForm> bandForm(Value condition, bool allowedWhere,
+                                        int64_t queries, int64_t keys) {
+  RankedTensorType type = tensorType(condition);
+  if (type.getRank() < 2 ||
+      type.getShape().take_back(2) != ArrayRef<int64_t>({queries, keys}))
+    return std::nullopt;
+  std::optional<MaskBand> band = findMaskBand(condition, allowedWhere);
+  if (!band)
+    return std::nullopt;
+  MaskForm form;
+  bool fromFirst = band->least <= 1 - queries; // no key is too far behind
+  form.all = fromFirst && band->most >= keys - 1;
+  if (fromFirst && !form.all && band->most >= 0) // every row has a key
+    form.causal = band->most;
+  form.keepsKeys = form.all || form.causal;
+  return form;
+}
+
+/// The same of a bias that is 0 where a condition allows, else low.
+static std::optional<MaskForm> bandFormOfBias(Value bias, int64_t queries,
+                                              int64_t keys) {
+  while (auto expand = bias.getDefiningOp<ExpandOp>())
+    bias = expand.getInput();
+  auto select = bias.getDefiningOp<SelectOp>();
+  auto onTrue = select ? splatNumber(select.getOnTrue()) : std::nullopt;
+  auto onFalse = select ? splatNumber(select.getOnFalse()) : std::nullopt;
+  if (!onTrue || !onFalse || (*onTrue == 0) == (*onFalse == 0))
+    return std::nullopt;
+  double low = *onTrue == 0 ? *onFalse : *onTrue;
+  if (!(low <= masked))
+    return std::nullopt;
+  std::optional<MaskForm> form =
+      bandForm(select.getCondition(), *onTrue == 0, queries, keys);
+  if (form)
+    form->isExact = low == -infinity;
+  return form;
+}
+
 MaskForm AttentionMatch::formOfMask(Value condition, bool allowedWhere) const {
   int64_t queries = scores.getDimSize(scores.getRank() - 2);
   if (evaluate.forms.try_emplace({condition, allowedWhere}, MaskForm())
           .second) {
-    MaskReader reader(tensorType(condition), queries, scores.getShape().back());
-    if (evaluate.scan(condition, queries,
-                      [&](int64_t row, const reference::Tensor &rows) {
-                        return reader.read(row, rows, [&](int64_t i) {
-                          return (rows.get(i) != 0) == allowedWhere;
-                        });
-                      }))
+    int64_t keys = scores.getShape().back();
+    MaskReader reader(tensorType(condition), queries, keys);
+    if (auto shown = bandForm(condition, allowedWhere, queries, keys))
+      evaluate.forms[{condition, allowedWhere}] = *shown;
+    else if (evaluate.scan(condition, queries,
+                           [&](int64_t row, const reference::Tensor &rows) {
+                             return reader.read(row, rows, [&](int64_t i) {
+                               return (rows.get(i) != 0) == allowedWhere;
+                             });
+                           }))
       evaluate.forms[{condition, allowedWhere}] = reader.form();
   }
   MaskForm form = evaluate.forms[{condition, allowedWhere}];
@@ -439,7 +482,10 @@ MaskForm AttentionMatch::formOfBias(Value bias) const {
   if (auto found = evaluate.forms.find(place); found != evaluate.forms.end())
     return found->second;
   int64_t queries = scores.getDimSize(scores.getRank() - 2);
-  MaskReader reader(tensorType(bias), queries, scores.getShape().back());
+  int64_t keys = scores.getShape().back();
+  if (auto shown = bandFormOfBias(bias, queries, keys))
+    return evaluate.forms[place] = *shown;
+  MaskReader reader(tensorType(bias), queries, keys);
   bool isMask = true, isMild = true, isExact = true, isFailed = false;
   bool isConstant = evaluate.scan(
       bias, queries, [&](int64_t row, const reference::Tensor &rows) {
