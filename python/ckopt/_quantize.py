@@ -47,14 +47,15 @@ class QuantizedMatrix(nn.Module):
         self.register_buffer("scale", scale.contiguous())
 
     def _wide(self, numbers, scale):
+        numbers = numbers.to(torch.float32)
         if self.kind != "int8":
-            numbers = torch.stack((numbers & 15, numbers >> 4), dim=-1)
+            # Both halves of a byte; exporters do not agree on the types of shifts.
+            high = torch.floor(numbers * 0.0625)
+            numbers = torch.stack((numbers - 16.0 * high, high), dim=-1)
         if self.kind == "nf4":
-            numbers = self.levels[numbers.to(torch.int32)]
-        else:
-            numbers = numbers.to(torch.float32)
-            if self.kind == "int4":
-                numbers = numbers - 8.0
+            numbers = self.levels[numbers.to(torch.int64)]
+        elif self.kind == "int4":
+            numbers = numbers - 8.0
         return (numbers * scale).to(self.dtype)
 
     def forward(self) -> torch.Tensor:

@@ -17,23 +17,22 @@
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-const std::array<float, 16> onnx_frontend::kNf4Levels = {
-    -1.0f,
-    -0.6961928009986877f,
-    -0.5250730514526367f,
-    -0.39491748809814453f,
-    -0.28444138169288635f,
-    -0.18477343022823334f,
-    -0.09105003625154495f,
-    0.0f,
-    0.07958029955625534f,
-    0.16093020141124725f,
-    0.24611230194568634f,
-    0.33791524171829224f,
-    0.44070982933044434f,
-    0.5626170039176941f,
-    0.7229568362236023f,
-    1.0f};
+const std::array<float, 16> onnx_frontend::kNf4Levels = {-1.0f,
+                                                         -0.6961928009986877f,
+                                                         -0.5250730514526367f,
+                                                         -0.39491748809814453f,
+                                                         -0.28444138169288635f,
+                                                         -0.18477343022823334f,
+                                                         -0.09105003625154495f,
+                                                         0.0f,
+                                                         0.07958029955625534f,
+                                                         0.16093020141124725f,
+                                                         0.24611230194568634f,
+                                                         0.33791524171829224f,
+                                                         0.44070982933044434f,
+                                                         0.5626170039176941f,
+                                                         0.7229568362236023f,
+                                                         1.0f};
 
 static float largestOf(QuantizedType type) {
   return type == QuantizedType::Int8   ? 127.0f
@@ -68,9 +67,9 @@ llvm::Expected<std::vector<float>> QuantizedWeight::scales() const {
 /// Returns the number of the level that is nearest; of two, the upper one.
 static int levelOf(float number) {
   int level = 0;
-  while (level < 15 && number >= (kNf4Levels[size_t(level)] +
-                                  kNf4Levels[size_t(level) + 1]) /
-                                     2)
+  while (level < 15 &&
+         number >=
+             (kNf4Levels[size_t(level)] + kNf4Levels[size_t(level) + 1]) / 2)
     ++level;
   return level;
 }
@@ -82,8 +81,8 @@ llvm::Error QuantizedWeight::store(
   for (int64_t i = 0, row = 0; row < rows(); ++row) {
     bytes.clear();
     for (int64_t column = 0; column < columns(); ++column, ++i) {
-      float number = float(value.getDouble(i)) /
-                     scales[size_t(groupOf(row, column))];
+      float number =
+          float(value.getDouble(i)) / scales[size_t(groupOf(row, column))];
       float most = largestOf(type);
       int code = type == QuantizedType::Nf4
                      ? levelOf(number)
