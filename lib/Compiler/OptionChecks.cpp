@@ -118,7 +118,8 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
                         "leave out " +
                         Setting("accumulate"));
     if (settings.values.empty() && options.groups.empty() &&
-        settings.ema == 0 && settings.clipNorm == 0)
+        settings.ema == 0 && settings.clipNorm == 0 &&
+        settings.stateType == StateType::F32)
       return llvm::Error::success();
     return usageError(Setting("optimizer", "none") +
                       " has no updates that settings, groups, averages and a "
@@ -128,6 +129,11 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
   if (!kind)
     return usageError("unknown optimizer '" + settings.kind +
                       "': " + optimizerNames());
+  if (settings.stateType != StateType::F32 && options.import.f64)
+    return usageError(Setting("state-type", nameOf(settings.stateType)) +
+                      " is for states of f32, and " +
+                      Setting("compute-type", "f64") +
+                      " has none: leave out one of the two");
   if (llvm::Error error = checkHyperValues(*kind, settings.values))
     return error;
   for (const ParameterGroup &group : options.groups) {

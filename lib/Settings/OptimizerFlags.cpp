@@ -99,6 +99,10 @@ void DriverFlags::addOptimizerFlags() {
   add("ema", "D", Stepping,
       "also keep averages of the weights, D * old + (1 - D) * new each step",
       flag::number<double>("ema", opt.ema, 0, 1, /*open=*/true));
+  add("state-type", "TYPE", Stepping,
+      "what optimizer states of weights are stored in: f32 (default), or bf16, "
+      "to which they are rounded at random",
+      flag::oneOf("state-type", opt.stateType));
   readBy("");
   add("ema-out", "FILE", Train,
       "write the averaged weights (.onnx or .safetensors)",
@@ -246,7 +250,8 @@ llvm::Error DriverFlags::settleOptimizer() {
   OptimizerSettings &opt = o.compile.step.optimizer;
   o.train.schedule.base = learningRateOr(o.train.schedule.base, opt.kind);
   if (opt.kind.empty()) {
-    for (const char *flag : {"clip-norm", "lr", "lr-schedule", "warmup-steps"})
+    for (const char *flag :
+         {"clip-norm", "lr", "lr-schedule", "state-type", "warmup-steps"})
       if (given.count(flag))
         return usageError(Setting("optimizer", "none") +
                           " has no updates that " + Setting::ofFlag(flag) +

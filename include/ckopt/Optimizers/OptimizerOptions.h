@@ -6,6 +6,7 @@
 #ifndef CKOPT_OPTIMIZERS_OPTIMIZEROPTIONS_H
 #define CKOPT_OPTIMIZERS_OPTIMIZEROPTIONS_H
 
+#include "ckopt/Support/Choice.h"
 #include "ckopt/Support/Optimizers.h"
 
 #include <cstdint>
@@ -13,12 +14,23 @@
 
 namespace ckopt {
 
+/// What optimizer states of a parameter's shape are stored in.
+enum class StateType { F32, BF16 };
+inline ChoiceNames choiceNames(StateType) {
+  static constexpr const char *names[] = {"f32", "bf16"};
+  return names;
+}
+
+/// States of parameters with fewer elements stay f32.
+inline constexpr int64_t kLeastNarrowElements = 4096;
+
 struct OptimizerOptions {
   std::string kind = "adamw"; ///< a kind of Support/Optimizers.h
   HyperValues values;         ///< values that are not the kind's defaults
   double clipNorm = 0;        ///< 0: no clipping
   int64_t accumulate = 1;     ///< micro-batches in a step
   double ema = 0;             ///< decay of averaged parameters; 0: none
+  StateType stateType = StateType::F32; ///< BF16: rounded at random
   /// If the loss's scale is a state: the number of updates in a row, with
   /// finite gradients, after which it doubles; 0: it never does.
   int64_t lossScaleGrowth = 2000;

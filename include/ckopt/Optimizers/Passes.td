@@ -29,6 +29,11 @@ def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
     `ema=D`: states `<parameter>/ema` hold D * old + (1 - D) * new parameter; the
     first step's parameters in step 1 (torch.optim.swa_utils.AveragedModel).
 
+    `state-type=bf16`: states of parameters with 4096 elements or more are stored in bf16. What is
+    computed in f32 goes to one of its two neighbors, to the nearer one with the larger probability, so
+    that the mean is what was computed. Random numbers are functions of (seed, step, the state's name,
+    element), for which there is an argument of role `seed`.
+
     Where the loss's scale is a state (see `autodiff`), a step whose gradients are not all finite
     changes no parameter and no state but the scale, which it halves; `loss-scale-growth` steps in a
     row with finite ones double it (torch.amp.GradScaler). The optimizer counts the updates that
@@ -55,6 +60,7 @@ def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
     Option<"clipNorm", "clip-norm", "::ckopt::Real", "0.0", "Largest global norm of the gradients (0: no clipping)">,
     Option<"accumulate", "accumulate", "int64_t", "1", "Micro-batches in a step">,
     Option<"ema", "ema", "::ckopt::Real", "0.0", "Decay of averaged parameters (0: none)">,
+    Option<"stateType", "state-type", "std::string", "\"f32\"", "What states are stored in: f32 or bf16">,
     Option<"lossScaleGrowth", "loss-scale-growth", "int64_t", "2000", "Updates after which the loss's scale doubles (0: it stays)">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];

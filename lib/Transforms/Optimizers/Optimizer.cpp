@@ -19,11 +19,13 @@
 // the same kernel.
 //
 // Where the loss is scaled by a state, updates may be skipped
-// (GradientScale.h).
+// (GradientScale.h). States that are stored in bf16 are read as f32, and what
+// an update makes of them is rounded in its kernel (StateRounding.h).
 //
 //===----------------------------------------------------------------------===//
 #include "GradientScale.h"
 #include "Optimizers.h"
+#include "StateRounding.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Distribute/Sharding.h"
@@ -67,7 +69,11 @@ private:
   LogicalResult collect();
   FailureOr<Hyper> hyperOf(unsigned argument);
   void addArguments();
-  BlockArgument addState(const Parameter &parameter, StringRef suffix);
+  BlockArgument addState(const Parameter &parameter, StringRef suffix,
+                         Type element = {});
+  bool isNarrow(const Parameter &parameter);
+  void roundStates(TensorBuilder &b, const Parameter &parameter,
+                   MutableArrayRef<Value> states);
   void shareSquares(TensorBuilder &b, MutableArrayRef<Value> sums,
                     ArrayRef<bool> shared);
   Value ownPart(TensorBuilder &b, const Parameter &parameter, bool &shared);
@@ -90,6 +96,7 @@ private:
   Value learningRate, step, averageWeight;
   Value averageStarts; ///< with a scaled loss only
   GradientScale lossScale;
+  std::optional<StateRounding> rounding; ///< of states that are not f32
 };
 } // namespace
 
@@ -121,6 +128,7 @@ LogicalResult OptimizerBuilder::checkOptions() {
 /// Returns the optimizer's settings, overridden by the parameter's attribute.
 FailureOr<Hyper> OptimizerBuilder::hyperOf(unsigned argument) {
   Hyper hyper{kind, options.values};
+  hyper.roundsStates = options.stateType != StateType::F32;
   auto own =
       function.getArgAttrOfType<DictionaryAttr>(argument, kOptimizerAttr);
   if (!own)
@@ -166,6 +174,10 @@ LogicalResult OptimizerBuilder::collect() {
     FailureOr<Hyper> hyper = hyperOf(argument);
     if (failed(hyper))
       return failure();
+    if (hyper->roundsStates && type.isF64())
+      return function.emitError("optimizer: states of parameter '")
+             << argumentName(function, argument) << "' are f64: state-type "
+             << nameOf(options.stateType) << " is for f32";
     Parameter parameter;
     parameter.index = argument;
     parameter.gradient = result.value;
@@ -181,17 +193,34 @@ LogicalResult OptimizerBuilder::collect() {
 }
 
 /// Adds a state of the parameter's shape, of which a rank keeps what it keeps
-/// of the parameter.
+/// of the parameter; of its type, too, unless one is given.
 BlockArgument OptimizerBuilder::addState(const Parameter &parameter,
-                                         StringRef suffix) {
+                                         StringRef suffix, Type element) {
   std::string name = argumentName(function, parameter.index) + suffix.str();
+  auto typed = [&](Type type) -> Type {
+    return element ? cast<RankedTensorType>(type).clone(element) : type;
+  };
   BlockArgument state =
-      addArgument(function, function.getArgumentTypes()[parameter.index], name,
-                  roles::kOptimizerState);
+      addArgument(function, typed(function.getArgumentTypes()[parameter.index]),
+                  name, roles::kOptimizerState);
   for (StringRef key : {attrs::kWhole, attrs::kShards})
-    if (Attribute value = function.getArgAttr(parameter.index, key))
+    if (Attribute value = function.getArgAttr(parameter.index, key)) {
+      if (auto whole = dyn_cast<TypeAttr>(value))
+        value = TypeAttr::get(typed(whole.getValue()));
       function.setArgAttr(state.getArgNumber(), key, value);
+    }
   return state;
+}
+
+/// Tells whether the parameter's states are not f32. Ranks that share it decide
+/// as one that has it whole.
+bool OptimizerBuilder::isNarrow(const Parameter &parameter) {
+  Type type = function.getArgumentTypes()[parameter.index];
+  if (auto whole =
+          function.getArgAttrOfType<TypeAttr>(parameter.index, attrs::kWhole))
+    type = whole.getValue();
+  return parameter.hyper.roundsStates &&
+         cast<RankedTensorType>(type).getNumElements() >= kLeastNarrowElements;
 }
 
 void OptimizerBuilder::addArguments() {
@@ -199,8 +228,9 @@ void OptimizerBuilder::addArguments() {
   for (Parameter &parameter : parameters) {
     Type type = function.getArgumentTypes()[parameter.index];
     anyF64 |= getElementTypeOrSelf(type).isF64();
+    Type stored = isNarrow(parameter) ? Type(builder.getBF16Type()) : Type();
     for (StringRef suffix : rule->states(parameter.hyper))
-      parameter.state.push_back(addState(parameter, suffix));
+      parameter.state.push_back(addState(parameter, suffix, stored));
     if (options.accumulate > 1)
       parameter.gradientSum = addState(parameter, "/grad_sum");
     if (options.ema > 0)
@@ -219,6 +249,8 @@ void OptimizerBuilder::addArguments() {
   else
     step = addArgument(function, scalar(builder.getI64Type()), "step",
                        roles::kStep);
+  if (options.stateType != StateType::F32)
+    rounding.emplace(function, step);
   lossScale.addArguments(function);
 }
 
@@ -422,15 +454,33 @@ void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
   }
 }
 
+/// Rounds new states to what they are stored in.
+void OptimizerBuilder::roundStates(TensorBuilder &b, const Parameter &parameter,
+                                   MutableArrayRef<Value> states) {
+  if (!isNarrow(parameter))
+    return;
+  SmallVector<Value *> rounded;
+  SmallVector<std::string> names;
+  for (auto [value, argument] : llvm::zip_equal(states, parameter.state)) {
+    rounded.push_back(&value);
+    names.push_back(argumentName(function, argument.getArgNumber()));
+  }
+  rounding->round(b, function.getArgument(parameter.index), rounded, names);
+}
+
 void OptimizerBuilder::update(const Parameter &parameter,
                               SmallVectorImpl<Result> &results) {
   BlockArgument value = function.getArgument(parameter.index);
   TensorBuilder b(builder, updateLoc(parameter));
   const Common &common = commonOf(parameter);
-  SmallVector<Value> state(parameter.state.begin(), parameter.state.end());
+  SmallVector<Value> state =
+      llvm::map_to_vector(parameter.state, [&](BlockArgument stored) -> Value {
+        return b.cast(stored, getElementTypeOrSelf(value));
+      });
   UpdateBuilder u{b,    parameter.hyper, value, parameter.gradient, common.rate,
                   step, common.scalars,  state, bool(lossScale)};
   SmallVector<Value> values = rule->build(u);
+  roundStates(b, parameter, MutableArrayRef(values).drop_front());
   auto isUpdate = [](Value value) {
     auto maker = value.getDefiningOp<KernelOpInterface>();
     return maker && maker.getKernelKind() == KernelKind::Update;

@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rules of torch.optim (2.x), and of Lion (Chen et al., "Symbolic discovery of
-// optimization algorithms", 2023). SGD and Adam are ops of their own; the
-// others are elementwise ops whose results are assigned to the states, from
-// which `fuse` makes one kernel for each parameter.
+// optimization algorithms", 2023). SGD and Adam are ops of their own where
+// their states are f32; the others are elementwise ops whose results are
+// assigned to the states, from which `fuse` makes one kernel for each
+// parameter.
 //
 //===----------------------------------------------------------------------===//
 #include "Optimizers.h"
@@ -26,7 +27,12 @@ struct SgdRule : UpdateRule {
   Names states(const Hyper &h) const override {
     return h["momentum"] > 0 ? Names{"/velocity"} : Names{};
   }
+  Values scalars(ScalarBuilder &s) const override {
+    return s.h.roundsStates ? Values{s.rate, s.isOne} : Values{};
+  }
   Values build(UpdateBuilder &u) const override {
+    if (u.h.roundsStates && !u.state.empty())
+      return formulas(u);
     auto number = [&](StringRef name) {
       return u.b.builder.getF64FloatAttr(u.h[name]);
     };
@@ -39,6 +45,20 @@ struct SgdRule : UpdateRule {
         u.h["nesterov"] != 0 ? u.b.builder.getUnitAttr() : UnitAttr(),
         u.skipping());
     return Values(op->getResults());
+  }
+
+private:
+  /// What the op computes.
+  Values formulas(UpdateBuilder &u) const {
+    TensorBuilder &b = u.b;
+    double momentum = u.h["momentum"];
+    Value g = u.decayed();
+    Value isFirst = b.compare(ComparePredicate::NE, u.scalars[1], 0);
+    Value v = b.select(
+        isFirst, g,
+        b.add(b.mul(u.state[0], momentum), b.mul(g, 1 - u.h["dampening"])));
+    Value change = u.h["nesterov"] != 0 ? b.add(g, b.mul(v, momentum)) : v;
+    return {b.sub(u.param, b.mul(change, u.scalars[0])), v};
   }
 };
 
@@ -53,14 +73,14 @@ struct AdamRule : UpdateRule {
     return names;
   }
   Values scalars(ScalarBuilder &s) const override {
-    if (s.h["amsgrad"] == 0)
+    if (s.h["amsgrad"] == 0 && !s.h.roundsStates)
       return {};
     TensorBuilder &b = s.b;
     return {b.div(s.rate, s.correction("beta1")),
             b.make<RsqrtOp>(s.correction("beta2")), s.shrinking()};
   }
   Values build(UpdateBuilder &u) const override {
-    return u.h["amsgrad"] != 0 ? largest(u) : plain(u);
+    return u.h["amsgrad"] != 0 || u.h.roundsStates ? formulas(u) : plain(u);
   }
 
 private:
@@ -76,16 +96,22 @@ private:
         decoupled ? u.b.builder.getUnitAttr() : UnitAttr(), u.skipping());
     return Values(op->getResults());
   }
-  /// Returns AMSGrad's running maximum (Reddi et al. 2018).
-  Values largest(UpdateBuilder &u) const {
+  /// Returns what the op computes; AMSGrad (Reddi et al. 2018) divides by the
+  /// largest second moment so far.
+  Values formulas(UpdateBuilder &u) const {
     TensorBuilder &b = u.b;
     Value p = decoupled ? b.mul(u.param, u.scalars[2]) : u.param;
     Value g = decoupled ? u.grad : u.decayed();
     Value m = u.average(u.state[0], g, u.h["beta1"]);
     Value v = u.average(u.state[1], u.square(g), u.h["beta2"]);
-    Value most = b.make<MaximumOp>(u.state[2], v);
-    Value root = b.add(b.mul(u.sqrt(most), u.scalars[1]), u.h["epsilon"]);
-    return {b.sub(p, b.mul(b.div(m, root), u.scalars[0])), m, v, most};
+    Values states{m, v};
+    if (u.h["amsgrad"] != 0)
+      states.push_back(b.make<MaximumOp>(u.state[2], v));
+    Value root =
+        b.add(b.mul(u.sqrt(states.back()), u.scalars[1]), u.h["epsilon"]);
+    Values results{b.sub(p, b.mul(b.div(m, root), u.scalars[0]))};
+    llvm::append_range(results, states);
+    return results;
   }
 };
 

@@ -21,6 +21,8 @@ struct Hyper {
   const OptimizerKind *kind;
   HyperValues values;
   double rateScale = 1; ///< factor of the learning rate
+  /// New states are operands of ops that round them, so no op updates them.
+  bool roundsStates = false;
 
   double operator[](llvm::StringRef name) const {
     return hyperValue(*kind, values, name);

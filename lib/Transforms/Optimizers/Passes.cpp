@@ -30,6 +30,7 @@ struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
     clipNorm = options.clipNorm;
     accumulate = options.accumulate;
     ema = options.ema;
+    stateType = nameOf(options.stateType).str();
     lossScaleGrowth = options.lossScaleGrowth;
   }
 
@@ -52,6 +53,14 @@ struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
     options.accumulate = accumulate;
     options.ema = ema;
     options.lossScaleGrowth = lossScaleGrowth;
+    auto stored = parseChoice<StateType>(stateType);
+    if (!stored) {
+      found.emitError("optimizer: state-type '")
+          << stateType << "' is not one of "
+          << listChoices(choiceNames(StateType()));
+      return signalPassFailure();
+    }
+    options.stateType = *stored;
     if (failed(addOptimizer(found, options)))
       signalPassFailure();
   }

@@ -1,0 +1,100 @@
+//===- StateRounding.cpp - states in bf16 ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "StateRounding.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+/// Sites of updates, which dropouts, numbered from 0 on, do not reach.
+static int64_t siteOf(StringRef name) {
+  constexpr uint64_t kFirst = uint64_t(1) << 30;
+  return int64_t(kFirst | (llvm::xxh3_64bits(name) & (kFirst - 1)));
+}
+
+/// Returns x, f32, or the neighbor in bf16 that u, from [0, 1), tells.
+static Value roundedBy(TensorBuilder &b, Value x, Value u) {
+  Type half = b.builder.getBF16Type(), full = b.builder.getF32Type();
+  auto nearest = [&](Value value) { return b.cast(b.cast(value, half), full); };
+  Value near = nearest(x);
+  Value rest = b.sub(x, near);
+  // More than half of the distance to the next number, and less than three
+  // halves (Rump, Zimmermann, Boldo, Melquiond: "Computing predecessor and
+  // successor in rounding to nearest", 2009).
+  Value away = b.mul(b.make<AbsOp>(near), 0x1.02p-8);
+  Value isBelow = b.compare(ComparePredicate::LT, rest, 0);
+  Value other = nearest(b.add(near, b.select(isBelow, b.neg(away), away)));
+  Value gap = b.make<AbsOp>(b.sub(other, near));
+  Value leaves =
+      b.compare(ComparePredicate::LT, b.mul(u, gap), b.make<AbsOp>(rest));
+  return b.cast(b.select(leaves, other, near), half);
+}
+
+StateRounding::StateRounding(func::FuncOp function, Value step)
+    : function(function), step(step) {
+  if (auto index = findRole(function, roles::kSeed))
+    seed = function.getArgument(*index);
+  else
+    seed = addArgument(
+        function,
+        RankedTensorType::get({}, IntegerType::get(function.getContext(), 64)),
+        "seed", roles::kSeed);
+}
+
+/// Returns the numbers of a rank's part of what is drawn for the whole tensor.
+Value StateRounding::drawShard(TensorBuilder &b, RankedTensorType type,
+                               int64_t shards, int64_t site) {
+  if (!place) {
+    auto ranks = function->getAttrOfType<IntegerAttr>(attrs::kRanks);
+    Value rank = RankOp::create(b.builder, b.loc, step.getType(),
+                                ranks ? ranks.getInt() : shards);
+    place = b.sub(rank, b.mul(b.div(rank, b.number(rank, double(shards))),
+                              double(shards)));
+  }
+  const int64_t own = type.getNumElements();
+  auto draw = [&](RankedTensorType drawn, Value number) {
+    return RandomOp::create(b.builder, b.loc, drawn, RandomKind::Uniform, seed,
+                            number, uint64_t(site));
+  };
+  // Elements of a shard count on from those before, in blocks of four.
+  if (own % 4 == 0)
+    return draw(type, b.add(step, b.mul(place, 0x1p32)));
+  Value whole = draw(type.clone({own * shards}), step);
+  auto places = RankedTensorType::get({own}, b.builder.getI64Type());
+  Value offsets = IotaOp::create(b.builder, b.loc, places, /*axis=*/0,
+                                 APFloat(0.0), APFloat(1.0));
+  Value part = b.make<GatherOp>(
+      whole, b.add(offsets, b.mul(place, double(own))), int64_t(0));
+  return b.reshape(part, type.getShape());
+}
+
+Value StateRounding::draw(TensorBuilder &b, BlockArgument parameter,
+                          StringRef name) {
+  auto type = RankedTensorType::get(tensorType(parameter).getShape(),
+                                    b.builder.getF32Type());
+  if (auto shards = function.getArgAttrOfType<IntegerAttr>(
+          parameter.getArgNumber(), attrs::kShards))
+    return drawShard(b, type, shards.getInt(), siteOf(name));
+  return RandomOp::create(b.builder, b.loc, type, RandomKind::Uniform, seed,
+                          step, uint64_t(siteOf(name)));
+}
+
+void StateRounding::round(TensorBuilder &b, BlockArgument parameter,
+                          ArrayRef<Value *> states,
+                          ArrayRef<std::string> names) {
+  // 12 of a number's 24 bits are for one state, 12 for another; half of the
+  // last one is added, so that probabilities are those of the middle.
+  constexpr double kHalf = 0x1p-13;
+  for (size_t i = 0; i < states.size(); i += 2) {
+    Value scaled = b.mul(draw(b, parameter, names[i]), 0x1p12);
+    Value high = b.make<FloorOp>(scaled);
+    *states[i] = roundedBy(b, *states[i], b.add(b.mul(high, 0x1p-12), kHalf));
+    if (i + 1 < states.size())
+      *states[i + 1] =
+          roundedBy(b, *states[i + 1], b.add(b.sub(scaled, high), kHalf));
+  }
+}
