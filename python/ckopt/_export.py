@@ -233,6 +233,9 @@ def _refusal(error):
     text += _line(chain)
     hint = next((hint for pattern, hint in _HINTS.items()
                  if operator and re.fullmatch(pattern, operator.split(".")[1])), None)
+    if not hint and re.search(r"(Dynamic|Static|EncoderDecoder)Cache", "".join(map(_plain, chain))):
+        hint = ("the module returns a cache of keys and values: set config.use_cache = False, and "
+                "take the loss from output.logits")
     if not hint and depends:
         hint = ("forward has to be without control flow that depends on values; "
                 "torch.export.export(module, inputs) shows where it stops")

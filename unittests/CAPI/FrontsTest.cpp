@@ -229,7 +229,8 @@ TEST(FrontsTest, SettingsOfMessagesAreFlags) {
   std::stringstream all;
   for (const char *program :
        {"ckopt import", "ckopt plan", "ckopt compile", "ckopt train",
-        "ckopt run", "ckopt bench", "ckopt compare", "ckopt-plan"}) {
+        "ckopt run", "ckopt bench", "ckopt compare", "ckopt quantize",
+        "ckopt-plan"}) {
     FILE *pipe = popen(
         (CKOPT_BINARIES "/" + std::string(program) + " --help-all").c_str(),
         "r");

@@ -417,12 +417,14 @@ bool AttentionMatch::matchProducts() {
 
 /// Returns the form of a condition whose ops show it; nullopt: elements do.
 static std::optional<MaskForm> bandForm(Value condition, bool allowedWhere,
-                                        int64_t queries, int64_t keys) {
+                                        int64_t queries, int64_t keys,
+                                        ConstantEvaluator &evaluate) {
   RankedTensorType type = tensorType(condition);
   if (type.getRank() < 2 ||
       type.getShape().take_back(2) != ArrayRef<int64_t>({queries, keys}))
     return std::nullopt;
-  std::optional<MaskBand> band = findMaskBand(condition, allowedWhere);
+  std::optional<MaskBand> band = findMaskBand(
+      condition, allowedWhere, [&](Value vector) { return evaluate(vector); });
   if (!band)
     return std::nullopt;
   MaskForm form;
@@ -436,7 +438,8 @@ static std::optional<MaskForm> bandForm(Value condition, bool allowedWhere,
 
 /// The same of a bias that is 0 where a condition allows, else low.
 static std::optional<MaskForm> bandFormOfBias(Value bias, int64_t queries,
-                                              int64_t keys) {
+                                              int64_t keys,
+                                              ConstantEvaluator &evaluate) {
   while (auto expand = bias.getDefiningOp<ExpandOp>())
     bias = expand.getInput();
   auto select = bias.getDefiningOp<SelectOp>();
@@ -448,7 +451,7 @@ static std::optional<MaskForm> bandFormOfBias(Value bias, int64_t queries,
   if (!(low <= masked))
     return std::nullopt;
   std::optional<MaskForm> form =
-      bandForm(select.getCondition(), *onTrue == 0, queries, keys);
+      bandForm(select.getCondition(), *onTrue == 0, queries, keys, evaluate);
   if (form)
     form->isExact = low == -infinity;
   return form;
@@ -460,7 +463,7 @@ MaskForm AttentionMatch::formOfMask(Value condition, bool allowedWhere) const {
           .second) {
     int64_t keys = scores.getShape().back();
     MaskReader reader(tensorType(condition), queries, keys);
-    if (auto shown = bandForm(condition, allowedWhere, queries, keys))
+    if (auto shown = bandForm(condition, allowedWhere, queries, keys, evaluate))
       evaluate.forms[{condition, allowedWhere}] = *shown;
     else if (evaluate.scan(condition, queries,
                            [&](int64_t row, const reference::Tensor &rows) {
@@ -483,7 +486,7 @@ MaskForm AttentionMatch::formOfBias(Value bias) const {
     return found->second;
   int64_t queries = scores.getDimSize(scores.getRank() - 2);
   int64_t keys = scores.getShape().back();
-  if (auto shown = bandFormOfBias(bias, queries, keys))
+  if (auto shown = bandFormOfBias(bias, queries, keys, evaluate))
     return evaluate.forms[place] = *shown;
   MaskReader reader(tensorType(bias), queries, keys);
   bool isMask = true, isMild = true, isExact = true, isFailed = false;

@@ -6,7 +6,9 @@
 #ifndef CKOPT_LIB_TRANSFORMS_NORMALIZE_MASKBANDS_H
 #define CKOPT_LIB_TRANSFORMS_NORMALIZE_MASKBANDS_H
 
+#include "ckopt/Reference/Tensor.h"
 #include "mlir/IR/Value.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <cstdint>
 #include <limits>
@@ -22,8 +24,11 @@ struct MaskBand {
 
 /// Returns the band of a condition [.., queries, keys] that holds where
 /// `allowedWhere` is true, and fails elsewhere; nullopt where the ops do not
-/// show one.
-std::optional<MaskBand> findMaskBand(mlir::Value condition, bool allowedWhere);
+/// show one. `evaluate` gives the elements of vectors that are constant, or
+/// null.
+std::optional<MaskBand> findMaskBand(
+    mlir::Value condition, bool allowedWhere,
+    llvm::function_ref<const reference::Tensor *(mlir::Value)> evaluate);
 
 } // namespace ckopt
 

@@ -28,6 +28,7 @@
 #include "StateRounding.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Distribute/Sharding.h"
 #include "ckopt/Optimizers/Optimizers.h"
 #include "mlir/IR/SymbolTable.h"
@@ -224,19 +225,26 @@ bool OptimizerBuilder::isNarrow(const Parameter &parameter) {
 }
 
 void OptimizerBuilder::addArguments() {
-  bool anyF64 = false;
+  bool anyF64 = false, anyNarrow = false;
   for (Parameter &parameter : parameters) {
     Type type = function.getArgumentTypes()[parameter.index];
     anyF64 |= getElementTypeOrSelf(type).isF64();
     Type stored = isNarrow(parameter) ? Type(builder.getBF16Type()) : Type();
-    for (StringRef suffix : rule->states(parameter.hyper))
+    for (StringRef suffix : rule->states(parameter.hyper)) {
       parameter.state.push_back(addState(parameter, suffix, stored));
+      anyNarrow |= bool(stored);
+    }
     if (options.accumulate > 1)
       parameter.gradientSum = addState(parameter, "/grad_sum");
     if (options.ema > 0)
       parameter.average = addState(parameter, "/ema");
     commonOf(parameter);
   }
+  if (options.stateType != StateType::F32 && !anyNarrow)
+    function.emitWarning() << Setting("state-type", nameOf(options.stateType)) +
+                                  ": the optimizer has no state of "
+                           << kLeastNarrowElements
+                           << " numbers or more, and smaller ones are f32";
   auto scalar = [&](Type element) {
     return RankedTensorType::get({}, element);
   };
