@@ -49,8 +49,7 @@ llvm::Error Compilation::checkTrained() {
     frozen |= freezes;
     if (role == roles::kParameter && freezes) { // an adapter's
       role = roles::kFrozen;
-      forward.setArgAttr(i, attrs::kRole,
-                         StringAttr::get(context.get(), role));
+      forward.setArgAttr(i, attrs::kRole, StringAttr::get(context.get(), role));
     }
     trained |= trains && !trainText.empty();
     if (role == roles::kParameter) {

@@ -171,9 +171,8 @@ void DriverFlags::addAdapterFlags() {
           regex = rest;
         else if (!alpha.empty())
           lora.alpha = number;
-        return regex.empty()
-                   ? llvm::Error::success()
-                   : flag::pattern("lora", lora.targets)(regex);
+        return regex.empty() ? llvm::Error::success()
+                             : flag::pattern("lora", lora.targets)(regex);
       });
   add("lora-alpha", "X", Models | Merge,
       "adapters are multiplied by X / rank (default 8)",
@@ -375,7 +374,8 @@ void DriverFlags::addToolFlags() {
   add("quiet", "", (Models & ~Program) | Merge | Quantize,
       "print nothing but errors; files are written as ever",
       flag::turnOn(o.quiet));
-  add("verbose", "", Models | Merge, "a line for each phase; lists have all names",
+  add("verbose", "", Models | Merge,
+      "a line for each phase; lists have all names",
       [&o = o](StringRef) -> llvm::Error {
         o.compile.phases.verbose = true;
         o.compile.import.namesInRemarks = SIZE_MAX;

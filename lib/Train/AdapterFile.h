@@ -1,4 +1,4 @@
-//===- AdapterFile.h - adapters in files -------------------------*- C++ -*-===//
+//===- AdapterFile.h - adapters in files ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -187,7 +187,8 @@ static llvm::Error checkGivenWeights(const Compilation &compilation,
 static llvm::Error checkMagnitudes(const Compilation &compilation,
                                    const LoadOptions &options) {
   for (const AdapterNote &adapter : compilation.adapters())
-    if (!adapter.magnitude.empty() && options.weights.contains(adapter.weight) &&
+    if (!adapter.magnitude.empty() &&
+        options.weights.contains(adapter.weight) &&
         !options.weights.contains(adapter.magnitude))
       return inputError(options.weightsFile + " replaces '" + adapter.weight +
                         "', and " + Setting("dora") +
@@ -315,15 +316,16 @@ llvm::Error ckopt::writeWeights(const Compilation &compilation,
   if (llvm::Error error = compilation.checkGoesBack(path))
     return error;
   bool adapters = compilation.options().lora.rank > 0;
-  return useWeightsOnMain(session, averaged, adapters, [&](TensorParts &weights) {
-    if (adapters)
-      return writeAdapters(compilation, path, weights, metadata);
-    if (llvm::StringRef(path).ends_with(".safetensors"))
-      return writeSafetensors(path, weights, metadata);
-    return onnx_frontend::exportModel(
-        compilation.options().model, path, weights,
-        {metadata, compilation.model().writeBack});
-  });
+  return useWeightsOnMain(
+      session, averaged, adapters, [&](TensorParts &weights) {
+        if (adapters)
+          return writeAdapters(compilation, path, weights, metadata);
+        if (llvm::StringRef(path).ends_with(".safetensors"))
+          return writeSafetensors(path, weights, metadata);
+        return onnx_frontend::exportModel(
+            compilation.options().model, path, weights,
+            {metadata, compilation.model().writeBack});
+      });
 }
 
 llvm::Error CompiledStep::writeWeights(const Session &session,

@@ -68,8 +68,7 @@ private:
 } // namespace
 
 llvm::Expected<std::unique_ptr<SessionParts>>
-SessionParts::create(const Session &session, bool averaged,
-                     bool trainedOnly) {
+SessionParts::create(const Session &session, bool averaged, bool trainedOnly) {
   std::unique_ptr<SessionParts> parts(new SessionParts(session));
   for (TensorRole role :
        {TensorRole::Parameter, TensorRole::Frozen, TensorRole::State}) {

@@ -14,8 +14,8 @@ namespace ckopt {
 /// Calls `use` on rank 0 with whole weights, running statistics and frozen
 /// weights, whose pieces the ranks that share them send while they are asked
 /// for; with `averaged` parameters are their averages, with `trainedOnly` they
-/// are all. The other ranks serve until `use` returns. Where ranks share weights all of them must call this;
-/// else the others need not.
+/// are all. The other ranks serve until `use` returns. Where ranks share
+/// weights all of them must call this; else the others need not.
 llvm::Error
 useWeightsOnMain(const Session &session, bool averaged, bool trainedOnly,
                  llvm::function_ref<llvm::Error(TensorParts &weights)> use);

@@ -25,8 +25,8 @@ namespace ckopt {
 
 /// An adapter that a model was given.
 struct AdapterNote {
-  std::string name;   ///< of its product, as PEFT names modules
-  std::string weight; ///< the stored weight; "": a constant
+  std::string name;      ///< of its product, as PEFT names modules
+  std::string weight;    ///< the stored weight; "": a constant
   std::string magnitude; ///< DoRA's vector; "": none
 };
 

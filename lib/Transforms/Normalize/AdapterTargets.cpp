@@ -181,8 +181,7 @@ static void findHeads(func::FuncOp function,
   }
 }
 
-std::vector<AdapterTarget>
-ckopt::findAdapterTargets(func::FuncOp function) {
+std::vector<AdapterTarget> ckopt::findAdapterTargets(func::FuncOp function) {
   DenseSet<Value> constants = findConstants(function);
   llvm::MapVector<std::pair<Value, unsigned>, AdapterTarget> found;
   function.walk([&](MatMulOp op) {
@@ -196,10 +195,10 @@ ckopt::findAdapterTargets(func::FuncOp function) {
     target.outputsFirst = first ? !op.getTransposeLhs() : op.getTransposeRhs();
     Value root;
     findStored(target, root);
-    target.isBuffer =
-        target.isPlain && isFloatTensor(root) &&
-        (!target.stored || argumentRole(function, target.stored.getArgNumber()) ==
-                               roles::kConstant);
+    target.isBuffer = target.isPlain && isFloatTensor(root) &&
+                      (!target.stored ||
+                       argumentRole(function, target.stored.getArgNumber()) ==
+                           roles::kConstant);
     // Parts of one stored tensor differ.
     Value key = target.isPlain ? root : target.weight;
     unsigned flipped = target.outputsFirst != target.isSwapped;

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: a model is fine-tuned by few numbers: LoRA (Hu et al. 2021) and DoRA
-// (Liu et al. 2024) add trained matrices to products whose weights stay. Method:
-// with x the input of a product, W its matrix as [outputs, inputs], s = alpha /
-// rank and d a dropout,
+// (Liu et al. 2024) add trained matrices to products whose weights stay.
+// Method: with x the input of a product, W its matrix as [outputs, inputs], s =
+// alpha / rank and d a dropout,
 //   LoRA  y = W x + s B A d(x)
 //   DoRA  y = m / n (W x + s B A x),  n = |W + s B A| of each output,
 // as PEFT computes them; n is a constant for gradients. With a dropout DoRA has
@@ -60,14 +60,14 @@ chooseTargets(func::FuncOp function, const AdapterOptions &options) {
                       "that could have an adapter");
   MessageText candidates = names.empty() ? "none" : listNames(names);
   if (!heads.empty())
-    candidates += "; output heads, which a name alone chooses: " +
-                  listNames(heads);
+    candidates +=
+        "; output heads, which a name alone chooses: " + listNames(heads);
   if (options.targets.empty())
-    return inputError("no product but output heads could have an adapter; "
-                      "name them (" +
-                      Setting("lora-targets", heads.empty() ? names.front()
-                                                            : heads.front()) +
-                      "); products: " + candidates);
+    return inputError(
+        "no product but output heads could have an adapter; "
+        "name them (" +
+        Setting("lora-targets", heads.empty() ? names.front() : heads.front()) +
+        "); products: " + candidates);
   return inputError(Setting("lora-targets", options.targets) +
                     " matches no product (a whole name has to match, or its "
                     "end behind a dot); products: " +
@@ -151,10 +151,11 @@ Value AdapterBuilder::ratioOf(TensorBuilder &b, const AdapterTarget &target) {
                   b.mul(b.sum(b.mul(baa, up), {1}), scaling * scaling)));
   Value positive = b.compare(ComparePredicate::GT, squared, 0);
   // Apart from zeros, since 0 / 0 is computed where it is not chosen, too.
-  Value norm = b.make<SqrtOp>(
-      b.select(positive, squared, b.number(squared, 1)));
-  auto pin = PinOp::create(b.builder, b.loc, b.where(positive, b.div(
-      b.splat(tensorType(norm), 1), norm)));
+  Value norm =
+      b.make<SqrtOp>(b.select(positive, squared, b.number(squared, 1)));
+  auto pin = PinOp::create(
+      b.builder, b.loc,
+      b.where(positive, b.div(b.splat(tensorType(norm), 1), norm)));
   pin->setAttr(kStopGradientAttr, b.builder.getUnitAttr());
   Value result = b.mul(magnitude, pin.getOutput());
   return target.weightFirst ? b.reshape(result, {target.outputs(), 1}) : result;
@@ -164,8 +165,8 @@ Value AdapterBuilder::ratioOf(TensorBuilder &b, const AdapterTarget &target) {
 Value AdapterBuilder::adapted(TensorBuilder &b, MatMulOp product,
                               const AdapterTarget &target) {
   Value x = target.weightFirst ? product.getRhs() : product.getLhs();
-  bool flipped =
-      target.weightFirst ? product.getTransposeRhs() : product.getTransposeLhs();
+  bool flipped = target.weightFirst ? product.getTransposeRhs()
+                                    : product.getTransposeLhs();
   Value dropped = drop(b, b.cast(x, element));
   Value added;
   if (target.weightFirst) {
@@ -185,8 +186,9 @@ Value AdapterBuilder::adapted(TensorBuilder &b, MatMulOp product,
     return b.mul(ratio, b.add(plain, added));
   IRMapping toDropped;
   toDropped.map(x, b.cast(dropped, tensorType(x).getElementType()));
-  Value base = b.cast(
-      cast<MatMulOp>(b.builder.clone(*product, toDropped)).getOutput(), element);
+  Value base =
+      b.cast(cast<MatMulOp>(b.builder.clone(*product, toDropped)).getOutput(),
+             element);
   return b.add(plain, b.sub(b.mul(ratio, b.add(base, added)), base));
 }
 
@@ -209,8 +211,8 @@ void AdapterBuilder::add(const AdapterTarget &target) {
     OpBuilder builder(product->getContext());
     builder.setInsertionPointAfter(product);
     TensorBuilder b(builder, product.getLoc());
-    Value result = b.cast(adapted(b, product, target),
-                          product.getType().getElementType());
+    Value result =
+        b.cast(adapted(b, product, target), product.getType().getElementType());
     for (OpOperand *use : uses)
       use->set(result);
   }
