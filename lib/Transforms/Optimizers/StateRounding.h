@@ -1,4 +1,4 @@
-//===- StateRounding.h - states in bf16 -----------------*- C++ -*-===//
+//===- StateRounding.h - states in bf16 -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

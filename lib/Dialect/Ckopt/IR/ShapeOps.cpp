@@ -1,4 +1,4 @@
-//===- ShapeOps.cpp - constants, shapes and data movement ---------------===//
+//===- ShapeOps.cpp - constants, shapes and data movement -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
