@@ -11,13 +11,18 @@
 // NEEDED:    error: no plan of @eval fits the budget of 5.86 KiB
 
 func.func @step(%x: tensor<256xf32>) -> tensor<256xf32> {
-  %0 = ckopt.exp %x : (tensor<256xf32>) -> tensor<256xf32>
-  %1 = ckopt.neg %0 : (tensor<256xf32>) -> tensor<256xf32>
+  %0 = math.exp %x : tensor<256xf32>
+  %1 = math.tanh %0 : tensor<256xf32>
   return %1 : tensor<256xf32>
 }
 
 // expected-remark @+1 {{@eval is left out: no plan of @eval fits the budget of 5.86 KiB}}
-func.func @eval(%x: tensor<256xf32>) -> tensor<2048xf32> {
-  %0 = ckopt.concat %x, %x, %x, %x, %x, %x, %x, %x {axis = 0 : i64} : (tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>) -> tensor<2048xf32>
-  return %0 : tensor<2048xf32>
+func.func @eval(%x: tensor<256xf32>) -> (tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>) {
+  %0 = math.exp %x : tensor<256xf32>
+  %1 = math.tanh %x : tensor<256xf32>
+  %2 = math.sin %x : tensor<256xf32>
+  %3 = math.cos %x : tensor<256xf32>
+  %4 = math.sqrt %x : tensor<256xf32>
+  %5 = math.absf %x : tensor<256xf32>
+  return %0, %1, %2, %3, %4, %5 : tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>, tensor<256xf32>
 }

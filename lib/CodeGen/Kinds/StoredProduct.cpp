@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 
 using namespace mlir;
 using namespace ckopt;
