@@ -26,12 +26,9 @@ namespace ckopt {
 using namespace mlir;
 using namespace ckopt;
 
-namespace {
-
-/// Reads the options of a pass, completing `settings`; fails with a diagnostic.
-FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
-                                         KernelSettings &settings,
-                                         StringRef matmulPrecision) {
+FailureOr<CodegenOptions> ckopt::codegenOptions(ModuleOp module,
+                                                KernelSettings &settings,
+                                                StringRef matmulPrecision) {
   auto fail = [&](llvm::Error error) {
     return module.emitError() << takeErrorText(std::move(error)).message;
   };
@@ -46,6 +43,8 @@ FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
     return fail(options.takeError());
   return *options;
 }
+
+namespace {
 
 /// Reports kernels that exceed the target's limits.
 LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code,

@@ -81,7 +81,7 @@ llvm::Error Compilation::addAdapters() {
   adapters.freezes = opts.import.trainsNone;
   unsigned before = forward.getNumArguments();
   std::vector<AdapterTarget> all = findAdapterTargets(forward);
-  auto targets = ckopt::addAdapters(forward, adapters);
+  auto targets = ckopt::addAdapters(forward, all, adapters);
   if (!targets)
     return targets.takeError();
   int64_t numbers = 0;

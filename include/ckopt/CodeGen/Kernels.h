@@ -98,6 +98,12 @@ struct KernelCode {
   llvm::SmallVector<std::pair<unsigned, unsigned>> reuse;
 };
 
+/// Returns what a pass with these settings plans and emits kernels for,
+/// completing `settings`; fails with a diagnostic at the module.
+llvm::FailureOr<CodegenOptions>
+codegenOptions(mlir::ModuleOp module, KernelSettings &settings,
+               llvm::StringRef matmulPrecision = "f32");
+
 /// Decides how the kernel will run. Makes no code, is deterministic and cheap.
 /// Fails with a diagnostic on an op that cannot be lowered.
 llvm::FailureOr<KernelCode> planKernel(mlir::func::FuncOp kernel,

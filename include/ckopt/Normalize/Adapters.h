@@ -53,10 +53,11 @@ private:
 /// in its ops.
 std::vector<AdapterTarget> findAdapterTargets(mlir::func::FuncOp function);
 
-/// Gives adapters to the products that the options name; see the pass
-/// add-adapters. An error lists the candidates.
+/// Gives adapters to those of the function's targets that the options name, and
+/// returns them; see the pass add-adapters. An error lists the candidates.
 llvm::Expected<std::vector<AdapterTarget>>
-addAdapters(mlir::func::FuncOp function, const AdapterOptions &options);
+addAdapters(mlir::func::FuncOp function, llvm::ArrayRef<AdapterTarget> all,
+            const AdapterOptions &options);
 
 } // namespace ckopt
 

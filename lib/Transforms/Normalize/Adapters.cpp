@@ -39,19 +39,19 @@ using namespace mlir;
 using namespace ckopt;
 
 static llvm::Expected<std::vector<AdapterTarget>>
-chooseTargets(func::FuncOp function, const AdapterOptions &options) {
-  std::vector<AdapterTarget> all = findAdapterTargets(function), chosen;
+chooseTargets(ArrayRef<AdapterTarget> all, const AdapterOptions &options) {
+  std::vector<AdapterTarget> chosen;
   llvm::Regex regex("^(.*\\.)?(" + options.targets + ")$");
   std::string problem;
   if (!regex.isValid(problem))
     return usageError("malformed regular expression '" + options.targets +
                       "': " + problem);
   std::vector<std::string> names, heads;
-  for (AdapterTarget &target : all) {
+  for (const AdapterTarget &target : all) {
     bool isUsual = !target.isHead && !target.isBuffer;
     (target.isHead && !target.isBuffer ? heads : names).push_back(target.name);
     if (options.targets.empty() ? isUsual : regex.match(target.name))
-      chosen.push_back(std::move(target));
+      chosen.push_back(target);
   }
   if (!chosen.empty())
     return std::move(chosen);
@@ -90,7 +90,6 @@ public:
 private:
   Value parameter(const Twine &name, ArrayRef<int64_t> shape, StringRef init,
                   int64_t fanIn = 0);
-  Value scalarArgument(StringRef role, StringRef name);
   Value drop(TensorBuilder &b, Value value);
   Value ratioOf(TensorBuilder &b, const AdapterTarget &target);
   Value adapted(TensorBuilder &b, MatMulOp product,
@@ -120,19 +119,12 @@ Value AdapterBuilder::parameter(const Twine &name, ArrayRef<int64_t> shape,
   return argument;
 }
 
-Value AdapterBuilder::scalarArgument(StringRef role, StringRef name) {
-  if (auto index = findRole(function, role))
-    return function.getArgument(*index);
-  auto type =
-      RankedTensorType::get({}, IntegerType::get(function.getContext(), 64));
-  return addArgument(function, type, name, role);
-}
-
 Value AdapterBuilder::drop(TensorBuilder &b, Value value) {
   if (options.dropout <= 0)
     return value;
-  return b.make<DropoutOp>(value, scalarArgument(roles::kSeed, "seed"),
-                           scalarArgument(roles::kStep, "step"),
+  return b.make<DropoutOp>(value,
+                           findOrAddNumber(function, "seed", roles::kSeed),
+                           findOrAddNumber(function, "step", roles::kStep),
                            b.builder.getF64FloatAttr(options.dropout),
                            b.builder.getI64IntegerAttr(site++));
 }
@@ -219,8 +211,9 @@ void AdapterBuilder::add(const AdapterTarget &target) {
 }
 
 llvm::Expected<std::vector<AdapterTarget>>
-ckopt::addAdapters(func::FuncOp function, const AdapterOptions &options) {
-  auto targets = chooseTargets(function, options);
+ckopt::addAdapters(func::FuncOp function, ArrayRef<AdapterTarget> all,
+                   const AdapterOptions &options) {
+  auto targets = chooseTargets(all, options);
   if (!targets)
     return targets;
   for (unsigned i = 0; options.freezes && i < function.getNumArguments(); ++i)
@@ -246,7 +239,9 @@ struct AddAdapters : ckopt::impl::AddAdaptersPassBase<AddAdapters> {
     options.targets = targets;
     options.dropout = dropout;
     options.dora = dora;
-    if (auto added = addAdapters(getOperation(), options); !added) {
+    auto added = addAdapters(getOperation(), findAdapterTargets(getOperation()),
+                             options);
+    if (!added) {
       getOperation().emitError() << takeErrorText(added.takeError()).text;
       signalPassFailure();
     }

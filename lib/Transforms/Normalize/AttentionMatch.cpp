@@ -436,10 +436,16 @@ static std::optional<MaskForm> bandForm(Value condition, bool allowedWhere,
   return form;
 }
 
-/// The same of a bias that is 0 where a condition allows, else low.
-static std::optional<MaskForm> bandFormOfBias(Value bias, int64_t queries,
-                                              int64_t keys,
-                                              ConstantEvaluator &evaluate) {
+namespace {
+/// A bias that is 0 where a condition allows a key, else `low`.
+struct SelectedBias {
+  Value condition;
+  bool allowedWhere;
+  double low;
+};
+} // namespace
+
+static std::optional<SelectedBias> selectedBias(Value bias) {
   while (auto expand = bias.getDefiningOp<ExpandOp>())
     bias = expand.getInput();
   auto select = bias.getDefiningOp<SelectOp>();
@@ -447,13 +453,22 @@ static std::optional<MaskForm> bandFormOfBias(Value bias, int64_t queries,
   auto onFalse = select ? splatNumber(select.getOnFalse()) : std::nullopt;
   if (!onTrue || !onFalse || (*onTrue == 0) == (*onFalse == 0))
     return std::nullopt;
-  double low = *onTrue == 0 ? *onFalse : *onTrue;
-  if (!(low <= masked))
+  bool allowedWhere = *onTrue == 0;
+  return SelectedBias{select.getCondition(), allowedWhere,
+                      allowedWhere ? *onFalse : *onTrue};
+}
+
+/// The same of a bias that its ops show to be a mask.
+static std::optional<MaskForm> bandFormOfBias(Value bias, int64_t queries,
+                                              int64_t keys,
+                                              ConstantEvaluator &evaluate) {
+  std::optional<SelectedBias> selected = selectedBias(bias);
+  if (!selected || !(selected->low <= masked))
     return std::nullopt;
-  std::optional<MaskForm> form =
-      bandForm(select.getCondition(), *onTrue == 0, queries, keys, evaluate);
+  std::optional<MaskForm> form = bandForm(
+      selected->condition, selected->allowedWhere, queries, keys, evaluate);
   if (form)
-    form->isExact = low == -infinity;
+    form->isExact = selected->low == -infinity;
   return form;
 }
 
@@ -554,17 +569,10 @@ void AttentionMatch::splitMasks() {
     return;
   SmallVector<Value> kept;
   for (Value bias : biases) {
-    Value inner = bias;
-    while (auto expand = inner.getDefiningOp<ExpandOp>())
-      inner = expand.getInput();
-    auto select = inner.getDefiningOp<SelectOp>();
-    auto onTrue = select ? splatNumber(select.getOnTrue()) : std::nullopt;
-    auto onFalse = select ? splatNumber(select.getOnFalse()) : std::nullopt;
     Parts parts;
-    if (onTrue == 0.0 && onFalse == -infinity)
-      splitConditions(select.getCondition(), true, parts);
-    else if (onTrue == -infinity && onFalse == 0.0)
-      splitConditions(select.getCondition(), false, parts);
+    if (auto selected = selectedBias(bias);
+        selected && selected->low == -infinity)
+      splitConditions(selected->condition, selected->allowedWhere, parts);
     if (!parts.empty() && tells(parts))
       masks.append(parts);
     else

@@ -4,11 +4,11 @@
 //
 // Problem: an embedding whose table is cast, dequantized or unpacked would make
 // the whole table wide for the rows that it reads. Method: rows are taken from
-// what the table is made of, one op at a time: elementwise ops, lookups
-// in lists, reshapes that keep the first dimension, and concatenations along
-// others. Guarantee: only
-// tables that follow from frozen weights and constants change; each number is
-// computed by the same ops. Complexity: O(ops of the table).
+// what the table is made of, one op at a time: elementwise ops, lookups in
+// lists, reshapes that keep the first dimension, and concatenations along
+// others. Guarantee: only tables that follow from frozen weights and constants
+// change; each number is computed by the same ops. Complexity: O(ops of the
+// table).
 //
 //===----------------------------------------------------------------------===//
 #include "GatherStored.h"
@@ -28,11 +28,7 @@ bool isStored(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument)
     return value.getDefiningOp()->hasTrait<OpTrait::ConstantLike>();
-  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  if (!function)
-    return false;
-  StringRef role = argumentRole(function, argument.getArgNumber());
-  return role == roles::kFrozen || role == roles::kConstant;
+  return isStoredForGood(argument);
 }
 
 /// Returns whether the value follows from stored numbers alone.

@@ -124,7 +124,7 @@ std::optional<Positions> BandFinder::reshaped(ReshapeOp op) {
 
 std::optional<Positions> BandFinder::positionsOf(Value value) {
   auto type = dyn_cast<IntegerType>(tensorType(value).getElementType());
-  if (!type || type.getWidth() < 32)
+  if (!type || type.getWidth() < 32 || type.isUnsigned())
     return std::nullopt;
   if (auto number = splatNumber(value))
     return Positions{*number, {}};

@@ -15,9 +15,9 @@
 // is the choice of the plan.
 //
 // The guarantee: whether and how a region is tiled follows from its sizes and
-// the option alone, so results are the same under every budget. Forward, a row
-// has the bits that it has without tiles where products of other numbers of
-// rows have; the order of sums over rows is that of the blocks.
+// the option alone, so results are the same under every budget. They differ
+// from those of whole regions by the order of sums over rows, and where a
+// library multiplies fewer rows by other sums.
 //
 // Complexity: linear in ops for each region.
 //

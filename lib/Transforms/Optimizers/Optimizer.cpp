@@ -245,18 +245,10 @@ void OptimizerBuilder::addArguments() {
                                   ": the optimizer has no state of "
                            << kLeastNarrowElements
                            << " numbers or more, and smaller ones are f32";
-  auto scalar = [&](Type element) {
-    return RankedTensorType::get({}, element);
-  };
-  learningRate = addArgument(
-      function,
-      scalar(anyF64 ? Type(builder.getF64Type()) : builder.getF32Type()),
-      "learning_rate", roles::kLearningRate);
-  if (auto index = findRole(function, roles::kStep))
-    step = function.getArgument(*index);
-  else
-    step = addArgument(function, scalar(builder.getI64Type()), "step",
-                       roles::kStep);
+  Type rate = anyF64 ? Type(builder.getF64Type()) : builder.getF32Type();
+  learningRate = addArgument(function, RankedTensorType::get({}, rate),
+                             "learning_rate", roles::kLearningRate);
+  step = findOrAddNumber(function, "step", roles::kStep);
   if (options.stateType != StateType::F32)
     rounding.emplace(function, step);
   lossScale.addArguments(function);

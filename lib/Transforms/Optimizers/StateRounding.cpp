@@ -35,15 +35,8 @@ static Value roundedBy(TensorBuilder &b, Value x, Value u) {
 }
 
 StateRounding::StateRounding(func::FuncOp function, Value step)
-    : function(function), step(step) {
-  if (auto index = findRole(function, roles::kSeed))
-    seed = function.getArgument(*index);
-  else
-    seed = addArgument(
-        function,
-        RankedTensorType::get({}, IntegerType::get(function.getContext(), 64)),
-        "seed", roles::kSeed);
-}
+    : function(function), seed(findOrAddNumber(function, "seed", roles::kSeed)),
+      step(step) {}
 
 /// Returns the numbers of a rank's part of what is drawn for the whole tensor.
 Value StateRounding::drawShard(TensorBuilder &b, RankedTensorType type,

@@ -28,8 +28,6 @@
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Precision/Passes.h"
-#include "ckopt/Support/Error.h"
-#include "ckopt/Target/TargetRegistry.h"
 #include "llvm/Support/Regex.h"
 
 #include <map>
@@ -402,22 +400,15 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
   using MixedPrecisionPassBase::MixedPrecisionPassBase;
 
   LogicalResult narrow(llvm::Regex *keep) {
-    auto fail = [&](llvm::Error error) {
-      return getOperation().emitError()
-             << takeErrorText(std::move(error)).message;
-    };
-    auto found = findTarget(target);
-    if (!found)
-      return fail(found.takeError());
     KernelSettings settings;
     settings.target = target;
     settings.threads = int32_t(threads);
     settings.libraryWorkspace = libraryWorkspace;
     settings.cpuClass = cpuClass;
     settings.libraryTable = libraryTable;
-    auto codegen = (*found)->codegen(settings);
-    if (!codegen)
-      return fail(codegen.takeError());
+    auto codegen = codegenOptions(getOperation(), settings);
+    if (failed(codegen))
+      return failure();
     bool brain = type == "bf16";
     if (!brain && type != "f16")
       return getOperation().emitError("16-bit floats of type '")
@@ -425,7 +416,7 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
     if (products != "auto" && products != type && products != "f32")
       return getOperation().emitError("products by '")
              << products << "': they are by auto, " << type << " or f32";
-    const TargetTraits &traits = (*found)->traits;
+    const TargetTraits &traits = codegen->target->traits;
     bool low = products == type ||
                (products == "auto" &&
                 (brain ? traits.bf16Products : traits.halfProducts));

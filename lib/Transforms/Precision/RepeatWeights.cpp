@@ -22,10 +22,7 @@
 #include "StorageTypes.h"
 #include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
-#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Precision/Passes.h"
-#include "ckopt/Support/Error.h"
-#include "ckopt/Target/TargetRegistry.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <map>
@@ -48,7 +45,7 @@ public:
   void run(func::FuncOp function);
 
 private:
-  bool isFixed(func::FuncOp function, Value value) const;
+  bool isFixed(Value value) const;
   bool isProduct(Operation *op) const;
   bool multiplies(OpOperand &use) const;
   void collect(func::FuncOp function);
@@ -76,12 +73,10 @@ private:
 } // namespace
 
 /// Returns whether the value never changes and follows from no data.
-bool WeightRepeater::isFixed(func::FuncOp function, Value value) const {
+bool WeightRepeater::isFixed(Value value) const {
   auto argument = dyn_cast<BlockArgument>(value);
-  if (!argument)
-    return fixed.contains(value.getDefiningOp());
-  StringRef role = argumentRole(function, argument.getArgNumber());
-  return role == roles::kFrozen || role == roles::kConstant;
+  return argument ? isStoredForGood(argument)
+                  : fixed.contains(value.getDefiningOp());
 }
 
 bool WeightRepeater::isProduct(Operation *op) const {
@@ -112,7 +107,7 @@ void WeightRepeater::collect(func::FuncOp function) {
              : opKind(&op) == KernelKind::View;
     if (copies && op.getNumOperands() &&
         llvm::all_of(op.getOperands(),
-                     [&](Value operand) { return isFixed(function, operand); }))
+                     [&](Value operand) { return isFixed(operand); }))
       fixed.insert(&op);
   }
   for (Operation &op : llvm::reverse(function.front()))
@@ -245,8 +240,9 @@ void WeightRepeater::run(func::FuncOp function) {
     if (!repeated.contains(&op))
       readers.push_back(&op);
   for (Operation *reader : readers) {
-    product += isProduct(reader);
-    if (isProduct(reader) && join(cast<KernelCallOp>(reader)))
+    bool multiplies = isProduct(reader);
+    product += multiplies;
+    if (multiplies && join(cast<KernelCallOp>(reader)))
       continue;
     for (OpOperand &operand : reader->getOpOperands())
       operand.set(copyFor(operand.get(), reader));
@@ -262,22 +258,15 @@ struct RepeatWeights : ckopt::impl::RepeatWeightsPassBase<RepeatWeights> {
   using RepeatWeightsPassBase::RepeatWeightsPassBase;
 
   LogicalResult repeat() {
-    auto fail = [&](llvm::Error error) {
-      return getOperation().emitError()
-             << takeErrorText(std::move(error)).message;
-    };
-    auto found = findTarget(target);
-    if (!found)
-      return fail(found.takeError());
     KernelSettings settings;
     settings.target = target;
     settings.threads = int32_t(threads);
     settings.libraryWorkspace = libraryWorkspace;
     settings.cpuClass = cpuClass;
     settings.libraryTable = libraryTable;
-    auto codegen = (*found)->codegen(settings);
-    if (!codegen)
-      return fail(codegen.takeError());
+    auto codegen = codegenOptions(getOperation(), settings);
+    if (failed(codegen))
+      return failure();
     WeightRepeater repeater(getOperation(), *codegen);
     for (func::FuncOp function : findCallers(getOperation()))
       repeater.run(function);

@@ -24,7 +24,6 @@
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Precision/Passes.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Target/TargetRegistry.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -303,25 +302,16 @@ struct RoundProducts : ckopt::impl::RoundProductsPassBase<RoundProducts> {
   using RoundProductsPassBase::RoundProductsPassBase;
 
   LogicalResult round() {
-    auto fail = [&](llvm::Error error) {
-      return getOperation().emitError()
-             << takeErrorText(std::move(error)).message;
-    };
-    auto found = findTarget(target);
-    if (!found)
-      return fail(found.takeError());
     KernelSettings settings;
     settings.target = target;
     settings.threads = int32_t(threads);
-    if (llvm::Error error =
-            parseMatmulPrecision(precision).moveInto(settings.matmulPrecision))
-      return fail(std::move(error));
-    auto kind = (*found)->productPrecision(settings.matmulPrecision);
+    auto codegen = codegenOptions(getOperation(), settings, precision);
+    if (failed(codegen))
+      return failure();
+    auto kind = codegen->target->productPrecision(settings.matmulPrecision);
     if (!kind)
-      return fail(kind.takeError());
-    auto codegen = (*found)->codegen(settings);
-    if (!codegen)
-      return fail(codegen.takeError());
+      return getOperation().emitError()
+             << takeErrorText(kind.takeError()).message;
     if (storage != "auto" && storage != "bf16" && storage != "f32")
       return getOperation().emitError("storage '")
              << storage << "': it is auto, bf16 or f32";
@@ -331,8 +321,8 @@ struct RoundProducts : ckopt::impl::RoundProductsPassBase<RoundProducts> {
       return getOperation().emitError("products by ")
              << StringRef(productPrecisionName(*kind))
              << " round in their kernels";
-    bool emulates = storage == "f32" ||
-                    (storage == "auto" && !(*found)->traits.bf16Products);
+    bool emulates = storage == "f32" || (storage == "auto" &&
+                                         !codegen->target->traits.bf16Products);
     SmallVector<func::FuncOp> functions = findCallers(getOperation());
     ProductRounder rounder(getOperation(), *codegen, emulates);
     for (func::FuncOp function : functions)

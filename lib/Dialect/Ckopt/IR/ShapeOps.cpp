@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "InferTypes.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 

@@ -120,6 +120,22 @@ BlockArgument ckopt::addArgument(func::FuncOp function, Type type,
   return function.getArgument(index);
 }
 
+BlockArgument ckopt::findOrAddNumber(func::FuncOp function, StringRef name,
+                                     StringRef role) {
+  if (auto index = findRole(function, role))
+    return function.getArgument(*index);
+  auto number = IntegerType::get(function.getContext(), 64);
+  return addArgument(function, RankedTensorType::get({}, number), name, role);
+}
+
+bool ckopt::isStoredForGood(BlockArgument argument) {
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  if (!function)
+    return false;
+  StringRef role = argumentRole(function, argument.getArgNumber());
+  return role == roles::kFrozen || role == roles::kConstant;
+}
+
 LogicalResult ckopt::checkStraightLine(func::FuncOp function) {
   if (function.isDeclaration() || !function.getBody().hasOneBlock())
     return function.emitError("function '")

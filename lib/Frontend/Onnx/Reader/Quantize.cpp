@@ -20,6 +20,8 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <utility>
+#include <vector>
 
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
@@ -43,6 +45,7 @@ public:
   QuantizeResult result;
 
 private:
+  void findUses();
   void follow(const std::string &name, bool swapped, Readers &readers) const;
   std::string whyKept(const Tensor &tensor, const Readers &readers) const;
   llvm::Error quantize(const Tensor &tensor, int64_t axis);
@@ -66,42 +69,50 @@ private:
   llvm::StringRef path;
   const QuantizeOptions &options;
   llvm::Regex freeze, train;
+  /// By value: the nodes that read it, and as which input.
+  llvm::StringMap<std::vector<std::pair<const Node *, size_t>>> uses;
+  llvm::StringSet<> readElsewhere; ///< by subgraphs, or outputs
   int64_t opset = 0;
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
   google::protobuf::RepeatedPtrField<onnx::TensorProto> tensors;
 };
 } // namespace
 
-/// Finds the readers of a value, through casts and transposes.
-void Quantizer::follow(const std::string &name, bool swapped,
-                       Readers &readers) const {
+/// Notes once which nodes read each value, and what else does.
+void Quantizer::findUses() {
   for (const ValueInfo &output : model.graph.outputs)
-    readers.other |= output.name == name;
+    readElsewhere.insert(output.name);
   for (const Node &node : model.graph.nodes) {
     for (const NodeAttribute &attribute : node.attributes)
       if (attribute.graph)
         forEachNode(attribute.graph->nodes, [&](const Node &inner) {
-          readers.other |= llvm::is_contained(inner.inputs, name);
+          readElsewhere.insert(inner.inputs.begin(), inner.inputs.end());
         });
-    for (auto [i, input] : llvm::enumerate(node.inputs)) {
-      if (input != name)
-        continue;
-      bool isOwn = node.domain.empty();
-      if (isOwn && (node.op == "Cast" || node.op == "Identity") && i == 0) {
-        follow(node.outputs[0], swapped, readers);
-      } else if (isOwn && node.op == "Transpose") {
-        follow(node.outputs[0], !swapped, readers);
-      } else if (isOwn && (node.op == "MatMul" || node.op == "Gemm") && i < 2) {
-        bool transposed =
-            node.op == "Gemm" && node.intAttribute(i ? "transB" : "transA");
-        readers.product = true;
-        readers.axis = (i == 1) != (swapped != transposed) ? 0 : 1;
-      } else if (isOwn && node.op == "Gather" && i == 0 && !swapped &&
-                 node.intAttribute("axis") == 0) {
-        readers.lookup = true;
-      } else {
-        readers.other = true;
-      }
+    for (auto [i, input] : llvm::enumerate(node.inputs))
+      uses[input].push_back({&node, i});
+  }
+}
+
+/// Finds the readers of a value, through casts and transposes.
+void Quantizer::follow(const std::string &name, bool swapped,
+                       Readers &readers) const {
+  readers.other |= readElsewhere.contains(name);
+  for (auto [node, i] : uses.lookup(name)) {
+    bool isOwn = node->domain.empty();
+    if (isOwn && (node->op == "Cast" || node->op == "Identity") && i == 0) {
+      follow(node->outputs[0], swapped, readers);
+    } else if (isOwn && node->op == "Transpose") {
+      follow(node->outputs[0], !swapped, readers);
+    } else if (isOwn && (node->op == "MatMul" || node->op == "Gemm") && i < 2) {
+      bool transposed =
+          node->op == "Gemm" && node->intAttribute(i ? "transB" : "transA");
+      readers.product = true;
+      readers.axis = (i == 1) != (swapped != transposed) ? 0 : 1;
+    } else if (isOwn && node->op == "Gather" && i == 0 && !swapped &&
+               node->intAttribute("axis") == 0) {
+      readers.lookup = true;
+    } else {
+      readers.other = true;
     }
   }
 }
@@ -308,6 +319,7 @@ llvm::Error Quantizer::run() {
                      "'" + path + "' is of opset " + llvm::Twine(opset) +
                          ", and quantized weights need " + llvm::Twine(kLeast) +
                          ": export it again with that, or a later one");
+  findUses();
   llvm::StringSet<> gone;
   for (const Tensor &tensor : model.graph.initializers) {
     DType type = tensor.value.dtype();

@@ -46,6 +46,12 @@ void setResults(mlir::func::FuncOp function, llvm::ArrayRef<Result> results);
 /// taken (by a model's own input) gets a number.
 mlir::BlockArgument addArgument(mlir::func::FuncOp function, mlir::Type type,
                                 llvm::StringRef name, llvm::StringRef role);
+/// Returns the argument of this role, an i64; adds it where there is none.
+mlir::BlockArgument findOrAddNumber(mlir::func::FuncOp function,
+                                    llvm::StringRef name, llvm::StringRef role);
+/// Returns whether the argument is a frozen weight or a constant, which no step
+/// changes.
+bool isStoredForGood(mlir::BlockArgument argument);
 /// Checks that the function has one block that ends in func.return.
 llvm::LogicalResult checkStraightLine(mlir::func::FuncOp function);
 /// Erases ops whose results nobody uses.
