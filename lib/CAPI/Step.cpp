@@ -317,7 +317,7 @@ ckopt_status ckopt_step_save(ckopt_step *step, const char *path,
   return onStep(step, Use::Reads, [&](StepRun &run) -> llvm::Error {
     if (!path)
       return misuse("the path is NULL");
-    return run.writeWeights(path, averaged != 0);
+    return run.writeWeights(path, {.averaged = averaged != 0});
   });
 }
 

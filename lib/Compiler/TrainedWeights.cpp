@@ -18,6 +18,7 @@
 #include "ckopt/Support/FlagTable.h"
 #include "ckopt/Support/NameList.h"
 #include "ckopt/Support/Report.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Regex.h"
 
 using namespace mlir;
@@ -192,12 +193,17 @@ llvm::Error Compilation::noteFrozenNorms() {
   return llvm::Error::success();
 }
 
+bool ckopt::isWeightFolder(llvm::StringRef path) {
+  return path.ends_with("/") || llvm::sys::fs::is_directory(path);
+}
+
 llvm::Error ckopt::checkWeightsPath(llvm::StringRef path,
                                     const llvm::Twine &what) {
-  if (path.ends_with(".onnx") || path.ends_with(".safetensors"))
+  if (path.ends_with(".onnx") || path.ends_with(".safetensors") ||
+      isWeightFolder(path))
     return llvm::Error::success();
-  return usageError(what + " must end in .onnx or .safetensors, got '" + path +
-                    "'");
+  return usageError(what + " must end in .onnx or .safetensors, or be a folder "
+                    "('NAME/', or one that exists), got '" + path + "'");
 }
 
 llvm::Error Compilation::checkGoesBack(llvm::StringRef path) const {
@@ -206,7 +212,7 @@ llvm::Error Compilation::checkGoesBack(llvm::StringRef path) const {
                       "': adapters are written to .safetensors; `ckopt merge` "
                       "puts them into the model's file");
   const auto &partial = imported.diagnosis.partial;
-  if (opts.lora.rank || partial.empty() || !path.ends_with(".safetensors"))
+  if (opts.lora.rank || partial.empty() || path.ends_with(".onnx"))
     return llvm::Error::success();
   std::string names;
   for (const std::string &name : partial)

@@ -145,7 +145,8 @@ void DriverFlags::addModelFlags() {
       });
   readBy("");
   add("weights", "FILE", (Models & ~(Import | Plan | Check)) | Merge,
-      "initial weights (.safetensors), in place of the model's own",
+      "initial weights, in place of the model's own: a .safetensors, an index "
+      "of several (.json), or the folder that has them",
       flag::inputFile("weights", o.weights));
   add("seed", "N", Models & ~(Import | Check),
       "seed of initialization, sample order and dropout (default 0)",
@@ -351,8 +352,8 @@ void DriverFlags::addToolFlags() {
   unsigned files = Stepping & ~Program;
   add("o", "FILE",
       (Models & ~(Bench | Inspect | Check | Program)) | Merge | Quantize,
-      "the result: a step (compile), trained weights (train, compare: .onnx or "
-      ".safetensors), a model (merge, quantize: .onnx), arrays (run, grad: "
+      "the result: a step (compile), trained weights (train, compare: .onnx, "
+      ".safetensors, or a folder for Transformers), a model (merge, quantize: .onnx), arrays (run, grad: "
       ".npz), IR (import, plan)",
       flag::outputFile("o", o.output));
   add("report", "FILE", files, "everything that was printed, and more, as JSON",

@@ -107,6 +107,10 @@ void DriverFlags::addOptimizerFlags() {
   add("ema-out", "FILE", Train,
       "write the averaged weights (.onnx or .safetensors)",
       flag::outputFile("ema-out", o.emaOutput));
+  add("save-trained", "", Train,
+      "write what was trained alone, without frozen weights; adapters by PEFT's "
+      "names",
+      flag::turnOn(o.saveTrained));
 }
 
 void DriverFlags::addScheduleFlags() {
@@ -149,6 +153,14 @@ void DriverFlags::addScheduleFlags() {
   add("warmup-steps", "N", Stepping,
       "linear warm-up before the schedule (in " + Setting("lr-unit") + ")",
       flag::number<int64_t>("warmup-steps", schedule.warmupSteps, 0));
+  add("warmup-start", "R", Stepping,
+      "the share of " + Setting("lr") +
+          " that the warm-up begins with, to reach all of it behind its last "
+          "step (0: as Transformers; default: 1 / N, and all in the last one)",
+      [&schedule](StringRef text) {
+        return flag::number<double>("warmup-start",
+                                    schedule.warmupStart.emplace(), 0, 1)(text);
+      });
   add("min-lr-ratio", "R", Stepping,
       "linear, cosine: where they end, as a share of " + Setting("lr"),
       flag::number<double>("min-lr-ratio", schedule.minRatio, 0));

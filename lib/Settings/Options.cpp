@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Settings/CommandLine.h"
 #include "ckopt/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace ckopt;
 
@@ -66,11 +68,14 @@ ckopt::readLoadOptions(const DriverOptions &options) {
   load.seed = options.seed;
   if (options.weights.empty())
     return std::move(load);
-  auto file = StoredTensors::open(options.weights);
+  auto file = StoredTensors::openPublished(options.weights);
   if (!file)
     return file.takeError();
   if (llvm::Error error = file->readAll().moveInto(load.weights))
     return std::move(error);
   load.weightsFile = "'" + options.weights + "'";
+  load.weightsFolder = llvm::sys::fs::is_directory(options.weights)
+                           ? options.weights
+                           : llvm::sys::path::parent_path(options.weights).str();
   return std::move(load);
 }

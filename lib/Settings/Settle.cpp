@@ -133,11 +133,17 @@ llvm::Error DriverFlags::checkRead() const {
       {{"dampening"},
        step.optimizer.values.count("momentum") > 0,
        Setting("momentum")},
+      {{"warmup-start"},
+       o.train.schedule.warmupSteps > 0,
+       Setting("warmup-steps")},
       {{"lr-unit"},
        o.train.schedule.kind != ScheduleKind::Constant ||
            o.train.schedule.warmupSteps > 0,
        Setting("lr-schedule")},
       {{"ema-out"}, step.optimizer.ema > 0, Setting("ema")},
+      {{"save-trained"},
+       !o.output.empty() || !o.emaOutput.empty(),
+       Setting::ofFlag("o") + " and " + Setting("ema-out")},
   };
   for (const auto &[flags, areRead, reader] : rules)
     for (const char *flag : flags)

@@ -152,6 +152,8 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   set("lr", schedule.base);
   set("min-lr-ratio", schedule.minRatio);
   set("warmup-steps", double(schedule.warmupSteps));
+  if (schedule.warmupStart)
+    set("warmup-start", *schedule.warmupStart);
   if (const OptimizerKind *kind = findOptimizer(opt.kind))
     for (const HyperParameter &parameter : kind->parameters)
       set(parameter.name, hyperValue(*kind, opt.values, parameter.name));

@@ -279,6 +279,30 @@ llvm::Error Session::restore(const StoredTensors &values,
   return llvm::Error::success();
 }
 
+llvm::Error Session::restore(const Session &other, llvm::StringRef what) {
+  std::vector<TensorSpec> given;
+  for (int64_t index : other.stateTensors()) {
+    const runtime::TensorInfo &tensor = other.infoOf(index);
+    given.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
+  }
+  if (llvm::Error error = checkState(given, what))
+    return error;
+  for (int64_t index : stateTensors()) {
+    auto from = other.find(infoOf(index).name);
+    if (!from)
+      return withContext(from.takeError(), what);
+    if (infoOf(index).shards != other.infoOf(*from).shards)
+      return inputError(what + " shares '" + infoOf(index).name +
+                        "' among other ranks");
+    auto value = other.read(*from);
+    if (!value)
+      return withContext(value.takeError(), what);
+    if (llvm::Error error = write(index, *value))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Session::run(const char *function) {
   if (auto status = ckrt_run(session, function))
     return runtimeError(status);

@@ -4,8 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/Step.h"
-#include "AdapterFile.h"
-#include "WeightParts.h"
+#include "WeightNames.h"
 #include "ckopt/Compiler/LossChoice.h"
 #include "ckopt/Compiler/Together.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
@@ -153,43 +152,80 @@ static std::set<std::string> weightNames(const Compilation &compilation,
   return names;
 }
 
-/// Refuses weights of which the model has none, which are another network's,
-/// and warns of those that it has not. A checkpoint's optimizer state
-/// ("NAME/momentum") is that of NAME.
-static llvm::Error checkGivenWeights(const Compilation &compilation,
-                                     const Session &session,
-                                     const LoadOptions &options) {
-  std::set<std::string> known = weightNames(compilation, session);
-  std::vector<std::string> unknown;
-  for (const auto &entry : options.weights) {
-    llvm::StringRef name = entry.first;
-    if (!known.count(name.str()) && !known.count(name.rsplit('/').first.str()))
-      unknown.push_back(name.str());
-  }
-  if (unknown.empty())
-    return llvm::Error::success();
+/// Lists the weights whose values the model's file has, and these do not.
+static std::vector<std::string> missingWeights(const Compilation &compilation,
+                                               const Session &session,
+                                               const TensorMap &weights) {
+  std::vector<std::string> missing;
+  for (TensorRole role : {TensorRole::Parameter, TensorRole::Frozen})
+    for (int64_t index : session.tensors(role))
+      if (const std::string &name = session.infoOf(index).name;
+          !weights.contains(name) && compilation.weights().contains(name))
+        missing.push_back(name);
+  return missing;
+}
+
+/// Returns the given weights by the model's names. Refuses weights of which the
+/// model has none, which are another network's, and warns of those that it has
+/// not. A checkpoint's optimizer state ("NAME/momentum") is that of NAME.
+static llvm::Expected<TensorMap> nameGivenWeights(const Compilation &compilation,
+                                                  Session &session,
+                                                  const LoadOptions &options) {
+  const std::set<std::string> known = weightNames(compilation, session);
   const std::string &model = compilation.given().model;
-  if (unknown.size() < options.weights.size()) {
+  std::vector<std::string> given, unknown;
+  for (const auto &entry : options.weights)
+    given.push_back(entry.first);
+  MatchedNames matched = matchNames(given, known);
+  TensorMap result;
+  for (const auto &[entry, name] : llvm::zip(options.weights, matched.names)) {
+    if (!name.empty() && !result.insert(name, entry.second))
+      return inputError(options.weightsFile + " has '" + name + "' twice, once "
+                        "as '" + entry.first + "'");
+    if (name.empty() &&
+        !known.count(llvm::StringRef(entry.first).rsplit('/').first.str()))
+      unknown.push_back(entry.first);
+  }
+  if (!unknown.empty() && unknown.size() == given.size())
+    return inputError(
+        options.weightsFile + " holds no weight of '" + model + "': it has " +
+        listNames(unknown) + ", the model has " +
+        listNames(std::vector<std::string>(known.begin(), known.end())));
+  const auto missing = missingWeights(compilation, session, result);
+  MessageText kept = missing.empty()
+                         ? MessageText()
+                         : std::to_string(missing.size()) + " weights of '" +
+                               model + "' are not in it, and keep its values: " +
+                               listNames(missing);
+  if (const NamePrefix &prefix = matched.prefix; !prefix.empty())
+    compilation.say(Message::Severity::Note,
+                    options.weightsFile + ": " +
+                        std::to_string(matched.fitting) + " of its " +
+                        std::to_string(given.size()) + " tensors fit with '" +
+                        prefix.added + prefix.dropped + "' " +
+                        (prefix.dropped.empty() ? "put before" : "left out of") +
+                        " their names");
+  if (!unknown.empty())
     compilation.say(Message::Severity::Warning,
                     options.weightsFile + ": " + llvm::Twine(unknown.size()) +
-                        " of its " + llvm::Twine(options.weights.size()) +
+                        " of its " + llvm::Twine(given.size()) +
                         " tensors are no weights of '" + model +
-                        "' and are not used: " + listNames(unknown));
-    return llvm::Error::success();
-  }
-  return inputError(
-      options.weightsFile + " holds no weight of '" + model + "': it has " +
-      listNames(unknown) + ", the model has " +
-      listNames(std::vector<std::string>(known.begin(), known.end())));
+                        "' and are not used: " + listNames(unknown) +
+                        (kept.empty() ? "" : "; ") + kept);
+  else if (!kept.empty())
+    compilation.say(Message::Severity::Note, options.weightsFile + ": " + kept);
+  session.given = {matched.prefix, options.weightsFolder};
+  return std::move(result);
 }
 
 /// Refuses other weights than those whose norms DoRA's magnitudes start with.
 static llvm::Error checkMagnitudes(const Compilation &compilation,
+                                   const TensorMap &weights,
                                    const LoadOptions &options) {
   for (const AdapterNote &adapter : compilation.adapters())
     if (!adapter.magnitude.empty() &&
-        options.weights.contains(adapter.weight) &&
-        !options.weights.contains(adapter.magnitude))
+        weights.contains(adapter.weight) &&
+        !weights.contains(adapter.magnitude))
       return inputError(options.weightsFile + " replaces '" + adapter.weight +
                         "', and " + Setting("dora") +
                         " starts with the norms of the model's own: put the "
@@ -202,13 +238,16 @@ ckopt::load(const Compilation &compilation, const LoadOptions &options) {
   auto session = open(compilation, options.session);
   if (!session)
     return session.takeError();
-  if (llvm::Error error = checkGivenWeights(compilation, **session, options))
-    return std::move(error);
-  if (llvm::Error error = checkMagnitudes(compilation, options))
-    return std::move(error);
   TensorMap weights = compilation.weights();
-  for (const auto &[name, value] : options.weights)
-    weights.set(name, value);
+  if (!options.weights.empty()) {
+    auto given = nameGivenWeights(compilation, **session, options);
+    if (!given)
+      return given.takeError();
+    if (llvm::Error error = checkMagnitudes(compilation, *given, options))
+      return std::move(error);
+    for (const auto &[name, value] : *given)
+      weights.set(name, value);
+  }
   if (llvm::Error error = (*session)->initialize(weights, options.seed))
     return std::move(error);
   return session;
@@ -262,7 +301,7 @@ ckopt::train(const Compilation &compilation, Session &session,
         value;
   if (!options.writeWeights)
     options.writeWeights = [&](const std::string &path) -> llvm::Error {
-      return ckopt::writeWeights(compilation, session, path, /*averaged=*/false,
+      return ckopt::writeWeights(compilation, session, path, {},
                                  weightsMetadata(source.classNames()));
     };
   return train(session, source, where, options);
@@ -307,26 +346,6 @@ llvm::Expected<TrainResult> CompiledStep::train(Session &session,
 //===----------------------------------------------------------------------===//
 // Files
 //===----------------------------------------------------------------------===//
-
-llvm::Error ckopt::writeWeights(const Compilation &compilation,
-                                const Session &session, const std::string &path,
-                                bool averaged, const StringMetadata &metadata) {
-  if (llvm::Error error = checkWeightsPath(path, "a file of weights"))
-    return error;
-  if (llvm::Error error = compilation.checkGoesBack(path))
-    return error;
-  bool adapters = compilation.options().lora.rank > 0;
-  return useWeightsOnMain(
-      session, averaged, adapters, [&](TensorParts &weights) {
-        if (adapters)
-          return writeAdapters(compilation, path, weights, metadata);
-        if (llvm::StringRef(path).ends_with(".safetensors"))
-          return writeSafetensors(path, weights, metadata);
-        return onnx_frontend::exportModel(
-            compilation.options().model, path, weights,
-            {metadata, compilation.model().writeBack});
-      });
-}
 
 llvm::Error CompiledStep::writeWeights(const Session &session,
                                        const std::string &path) const {

@@ -35,6 +35,7 @@ struct StepRun::Impl {
   llvm::Expected<TensorMap> collectWeights(bool averaged) const;
   llvm::Expected<double> runNext();
   llvm::Error check(double updateLoss);
+  llvm::Error goOn(int64_t from);
   llvm::Expected<StepResult> step(const TensorMap &batch);
 
   CompiledStep compiled;

@@ -118,21 +118,23 @@ llvm::Error StepRun::setWeights(const TensorMap &weights) {
 }
 
 llvm::Error StepRun::writeWeights(const std::string &path,
-                                  bool averaged) const {
+                                  WrittenWeights which) const {
   const Ranks &ranks = impl->session->ranks();
   if (!ranks.isMain() && !impl->isSharded())
     return llvm::Error::success();
   if (llvm::Error error = impl->meetSharing(
-          {Call::Save, averaged, kOtherWeights}, impl->checkAveraged(averaged)))
+          {Call::Save, which.averaged + 2u * which.trainedOnly, kOtherWeights},
+          impl->checkAveraged(which.averaged)))
     return error;
   llvm::Error own = checkState(*impl->session, impl->updates);
   if (impl->isSharded())
     own = ranks.agreeOnError(std::move(own));
   if (own)
     return own;
-  llvm::Error error = ckopt::writeWeights(
-      impl->compiled.compilation(), *impl->session, path,
-      averaged && impl->updates > 0, weightsMetadata(impl->classes));
+  which.averaged &= impl->updates > 0;
+  llvm::Error error =
+      ckopt::writeWeights(impl->compiled.compilation(), *impl->session, path,
+                          which, weightsMetadata(impl->classes));
   return impl->isSharded() ? ranks.agreeOnError(std::move(error))
                            : std::move(error);
 }
@@ -166,6 +168,17 @@ llvm::Error StepRun::writeCheckpoint(const std::string &path) const {
                  {impl->updates, {}, impl->train.seed, impl->identity(), {}});
 }
 
+/// Begins the counts of a run that goes on after so many updates.
+llvm::Error StepRun::Impl::goOn(int64_t from) {
+  isSet = true;
+  updates = from;
+  epochs = 0;
+  pending = 0;
+  pendingLoss = 0;
+  watch = DivergenceWatch();
+  return skips.begin(*session);
+}
+
 llvm::Error StepRun::resume(const std::string &path) {
   auto checkpoint = openCheckpoint(path);
   if (!checkpoint)
@@ -173,14 +186,28 @@ llvm::Error StepRun::resume(const std::string &path) {
   if (llvm::Error error = restoreRun(path, *impl->session, *checkpoint,
                                      impl->identity(), impl->train.schedule))
     return error;
-  impl->isSet = true;
   if (impl->isSharded()) // what all ranks hold is compared by itself
     if (llvm::Error error = addHash(impl->given, checkpoint->tensors))
       return error;
-  impl->updates = checkpoint->state.step;
-  impl->epochs = 0;
-  impl->pending = 0;
-  impl->pendingLoss = 0;
-  impl->watch = DivergenceWatch();
-  return impl->skips.begin(*impl->session);
+  return impl->goOn(checkpoint->state.step);
+}
+
+llvm::Error StepRun::resume(const StepRun &other) {
+  StringMetadata own = impl->identity(), given = other.impl->identity();
+  for (const char *shape : {"batch", "dims"}) {
+    own.erase(shape);
+    given.erase(shape);
+  }
+  llvm::Error error = checkOptions(given, own, "the other step");
+  if (error)
+    return error;
+  if (other.impl->pending)
+    return usageError("the other step is within an update: " +
+                      llvm::Twine(other.impl->pending) +
+                      " of its batches are in");
+  if (llvm::Error failed =
+          impl->session->restore(*other.impl->session, "the other step"))
+    return failed;
+  impl->given = impl->given * 31 + other.impl->given;
+  return impl->goOn(other.impl->updates);
 }

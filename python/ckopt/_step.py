@@ -413,25 +413,36 @@ class CompiledStep:
                    for name in arrays if name in known}
         self._step.set_weights(fitting)
 
-    def save(self, path: Path, *, averaged: bool = False) -> None:
-        """Writes the model with the current weights: FILE.onnx or FILE.safetensors."""
-        path = os.fspath(path)
-        if not path.endswith((".onnx", ".safetensors")):
-            raise UsageError(f"'{path}' must end in .onnx or .safetensors")
-        self._step.write_weights(path, averaged)
+    def save(self, path: Path, *, averaged: bool = False, trained: bool = False) -> None:
+        """Writes the current weights.
+
+        path: FILE.onnx (the model with them), FILE.safetensors, or a folder ("NAME/",
+            or one that exists), which Transformers' ``from_pretrained`` loads: in files
+            of at most 5 GB with an index, by the names that ``weights=`` had.
+        averaged: with the averages (``ema``) in place of the parameters.
+        trained: what was trained alone; PEFT's adapters by the names of its files.
+        """
+        self._step.write_weights(os.fspath(path), averaged, trained)
 
     def checkpoint(self, path: Path) -> None:
         """Writes weights, optimizer state and the number of updates (safetensors)."""
         self._step.write_checkpoint(os.fspath(path))
 
-    def resume(self, path: Path) -> int:
-        """Goes on from a checkpoint with the bits of an unbroken run.
+    def resume(self, path: Path | "Step") -> int:
+        """Goes on from a checkpoint with the bits of an unbroken run, or from another step.
 
-        Returns the number of updates made so far: go on with the batch that
-        followed. A checkpoint of other options (but the budget) is an InputError.
+        path: a checkpoint; of other options (but the budget) it is an InputError. Or
+            a step of the same model for another ``batch`` or ``dim``, whose weights,
+            optimizer state and number of updates are taken: so steps of several
+            lengths train one model, each batch by the step of its length.
+        Returns the number of updates made so far: go on with the batch that followed.
         """
         self._not_in_fit()
-        self._step.resume(os.fspath(path))
+        if isinstance(path, Step):
+            path._not_in_fit()
+            self._step.resume_from(path._step)
+        else:
+            self._step.resume(os.fspath(path))
         return self.updates
 
     @property

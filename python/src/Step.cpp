@@ -203,11 +203,12 @@ static void bindWeights(nb::class_<Step> &step) {
       nb::arg("arrays"));
   step.def(
       "write_weights",
-      [](Step &self, const std::string &path, bool averaged) {
-        self.locked(
-            [&](StepRun &run) { return run.writeWeights(path, averaged); });
+      [](Step &self, const std::string &path, bool averaged, bool trained) {
+        self.locked([&](StepRun &run) {
+          return run.writeWeights(path, {averaged, trained});
+        });
       },
-      nb::arg("path"), nb::arg("averaged"));
+      nb::arg("path"), nb::arg("averaged"), nb::arg("trained"));
   step.def(
       "write_checkpoint",
       [](Step &self, const std::string &path) {
@@ -220,6 +221,9 @@ static void bindWeights(nb::class_<Step> &step) {
         self.locked([&](StepRun &run) { return run.resume(path); });
       },
       nb::arg("path"));
+  step.def(
+      "resume_from", [](Step &self, Step &other) { self.resumeFrom(other); },
+      nb::arg("other"));
 }
 
 static void bindFigures(nb::class_<Step> &step) {

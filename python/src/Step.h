@@ -73,6 +73,18 @@ public:
     });
   }
 
+  /// Goes on from another step's weights and states.
+  void resumeFrom(Step &other) {
+    auto resume = [&] {
+      nb::gil_scoped_release release;
+      return onThreads([&] {
+        std::scoped_lock both(mutex, other.mutex);
+        return run->resume(*other.run);
+      });
+    };
+    check(resume(), words);
+  }
+
   /// Calls `work` with the metrics of these names (with commas between).
   template <typename Work>
   Evaluated evaluated(const std::string &names, Work work) {

@@ -53,13 +53,14 @@ static llvm::Error writeOutputs(const DriverOptions &options,
                                 const StringMetadata &metadata, bool anySteps) {
   if (!options.output.empty())
     if (llvm::Error error = writeWeights(compilation, session, options.output,
-                                         /*averaged=*/false, metadata))
+                                         {false, options.saveTrained},
+                                         metadata))
       return error;
   if (options.emaOutput.empty())
     return llvm::Error::success();
   // Before the first step there are no averages.
   return writeWeights(compilation, session, options.emaOutput,
-                      /*averaged=*/anySteps, metadata);
+                      {anySteps, options.saveTrained}, metadata);
 }
 
 /// The samples of --validation, with the arrays of --data or --tokens.

@@ -87,6 +87,11 @@ TEST(Schedule, StepsArePyTorchs) {
   warm.stepSize = 5;
   warm.gamma = 0.5;
   expectRates(warm, {0.2, 0.8, 0.4, 0.1, 0.025});
+  // get_linear_schedule_with_warmup of Transformers begins with no rate.
+  warm.warmupStart = 0;
+  EXPECT_EQ(warm.at(1), 0);
+  EXPECT_NEAR(warm.at(4), 0.6, 1e-15);
+  EXPECT_EQ(warm.at(5), 0.8);
 }
 
 TEST(Schedule, OneCycleIsPyTorchs) {

@@ -155,6 +155,9 @@ private:
 /// Refuses names of files that writeWeights() cannot write; `what` is the flag
 /// that names them ("-o").
 llvm::Error checkWeightsPath(llvm::StringRef path, const llvm::Twine &what);
+/// Tells whether weights written to this path are a folder's: one that exists,
+/// or "NAME/".
+bool isWeightFolder(llvm::StringRef path);
 
 } // namespace ckopt
 

@@ -44,6 +44,7 @@ struct DriverOptions {
   bool asksForInit = false;            ///< --init was given
   std::string output;                  ///< -o
   std::string emaOutput;               ///< --ema-out
+  bool saveTrained = false;            ///< --save-trained
   std::string validation; ///< --validation: like --data or --tokens
   std::string weights;    ///< --weights: initial values, safetensors
   std::string report;     ///< --report: JSON

@@ -23,6 +23,9 @@ public:
   /// Opens a safetensors file, or the index of several and all of them. Errors
   /// name a file that is missing, damaged or part of another checkpoint.
   static llvm::Expected<StoredTensors> open(llvm::StringRef path);
+  /// Opens a file that open() takes, several of them by their index
+  /// (model.safetensors.index.json), or the one of these that a folder has.
+  static llvm::Expected<StoredTensors> openPublished(llvm::StringRef path);
 
   const StringMetadata &metadata() const { return data; }
   llvm::ArrayRef<TensorSpec> specs() const { return tensors; }
@@ -48,6 +51,8 @@ private:
     mutable bool checked = false;
   };
   StoredTensors() = default;
+  /// Adds these tensors of another file.
+  llvm::Error add(StoredTensors &&from, llvm::ArrayRef<std::string> names);
   llvm::Error openShares(llvm::StringRef path);
   llvm::Error openShare(const std::string &file, const struct ShardFile &share);
   llvm::Error checkWhole(llvm::StringRef path);

@@ -34,6 +34,21 @@ struct SessionOptions {
 
 /// Indices of tensors are those of manifest().tensors. Others are usage errors;
 /// infoOf() describes a tensor without name and elements then.
+/// How the names of weights in a file differ from a model's: by what the model
+/// has before them, or by what the file has.
+struct NamePrefix {
+  std::string added, dropped; ///< when the file was read
+  bool empty() const { return added.empty() && dropped.empty(); }
+  auto operator<=>(const NamePrefix &) const = default;
+};
+
+/// Where a session's first weights came from, as far as a folder of weights is
+/// to be written like it.
+struct GivenWeights {
+  NamePrefix prefix;
+  std::string folder;
+};
+
 class Session {
 public:
   /// Makes a session. The program must outlive it; `keeper`, if given, is held
@@ -86,9 +101,13 @@ public:
   llvm::Error restore(const TensorMap &values, llvm::StringRef what);
   /// The same from files, of which this rank only reads its shards.
   llvm::Error restore(const StoredTensors &values, llvm::StringRef what);
+  /// The same from another session, whose shards must be this one's.
+  llvm::Error restore(const Session &other, llvm::StringRef what);
 
   llvm::Error run(const char *function);
   llvm::Expected<int64_t> measuredPeak() const;
+
+  GivenWeights given;
 
 private:
   Session() = default;

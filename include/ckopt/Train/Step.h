@@ -52,6 +52,7 @@ struct LoadOptions {
   /// model has none of them; those that it does not have are a warning.
   TensorMap weights;
   std::string weightsFile = "the given weights"; ///< what messages call them
+  std::string weightsFolder; ///< where they came from, if that is a folder's
   /// Seed of initial values that neither of them has.
   uint64_t seed = 0;
 };
@@ -81,12 +82,22 @@ StringMetadata runIdentity(const CompileOptions &compile,
                            const TrainOptions &options, const Session &session,
                            llvm::StringRef data);
 
-/// Writes parameters, running statistics and frozen weights: to FILE.onnx, the
-/// model's file with new values, or FILE.safetensors; with `averaged` the
-/// averages replace parameters. One block of a tensor is in memory at a time.
-/// Rank 0 writes; if ranks share weights, all of them must call this.
+/// Which weights a file gets.
+struct WrittenWeights {
+  bool averaged = false; ///< parameters are their averages
+  /// What was trained, without frozen weights and running statistics; adapters
+  /// of PEFT by its names. Adapters of `--lora` are always written so.
+  bool trainedOnly = false;
+};
+
+/// Writes parameters, running statistics and frozen weights to FILE.onnx, the
+/// model's file with new values, to FILE.safetensors, or to a FOLDER that
+/// Transformers' from_pretrained() loads: in files of at most 5 GB with an
+/// index, by the names of the weights that the session began with. One block of
+/// a tensor is in memory at a time. Rank 0 writes; if ranks share weights, all
+/// of them must call this.
 llvm::Error writeWeights(const Compilation &compilation, const Session &session,
-                         const std::string &path, bool averaged = false,
+                         const std::string &path, WrittenWeights which = {},
                          const StringMetadata &metadata = {});
 
 /// Trains `session`, which load() made of `compilation`, from `options.resume`

@@ -116,14 +116,17 @@ public:
   /// Sets weights by name; those without a value stay. An unknown name is an
   /// error.
   llvm::Error setWeights(const TensorMap &weights);
-  /// Writes weights to FILE.onnx or FILE.safetensors.
+  /// Writes weights to FILE.onnx, FILE.safetensors or a FOLDER.
   llvm::Error writeWeights(const std::string &path,
-                           bool averaged = false) const;
+                           WrittenWeights which = {}) const;
 
   /// Writes everything that the next updates depend on, except the batches.
   llvm::Error writeCheckpoint(const std::string &path) const;
   /// Continues from such a file; one of a run with other options is an error.
   llvm::Error resume(const std::string &path);
+  /// Takes weights, optimizer state and the number of updates of another step
+  /// of the same model, which may be for other batches and lengths.
+  llvm::Error resume(const StepRun &other);
 
   /// Times kernels over `steps` updates of the batch, and then undoes these.
   /// Needs a step with CompileOptions::instrument.

@@ -44,6 +44,9 @@ double LearningRateSchedule::at(int64_t step) const {
     return oneCycle(t);
   if (kind == ScheduleKind::File)
     return rates[size_t(std::min<int64_t>(t, int64_t(rates.size()) - 1))];
+  if (t < warmupSteps && warmupStart)
+    return base * (*warmupStart +
+                   (1 - *warmupStart) * (double(t) / double(warmupSteps)));
   if (t < warmupSteps)
     return base * (double(t + 1) / double(warmupSteps));
   const int64_t s = t - warmupSteps;
@@ -77,6 +80,8 @@ Error LearningRateSchedule::verify() const {
     return usageError(Setting("lr") + " must be a finite number, at least 0");
   if (warmupSteps < 0)
     return usageError(Setting("warmup-steps") + " must not be negative");
+  if (warmupStart && !(*warmupStart >= 0 && *warmupStart <= 1))
+    return usageError(Setting("warmup-start") + " must lie between 0 and 1");
   if (!(minRatio >= 0 && minRatio <= 1))
     return usageError(Setting("min-lr-ratio") + " must lie between 0 and 1");
   if (hasEnd() && totalSteps <= warmupSteps)

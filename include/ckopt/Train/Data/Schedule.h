@@ -33,6 +33,7 @@
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,9 @@ struct LearningRateSchedule {
   int64_t warmupSteps = 0;
   int64_t totalSteps = 0; ///< the end, for kinds that have one
   double minRatio = 0;    ///< m
+  /// The share of the rate that the warm-up begins with, reaching all of it in
+  /// the step behind the warm-up; nothing: it rises to all in its last step.
+  std::optional<double> warmupStart = std::nullopt;
 
   double gamma = 0.1;
   int64_t stepSize = 0;
