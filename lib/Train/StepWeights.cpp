@@ -198,9 +198,15 @@ llvm::Error StepRun::resume(const StepRun &other) {
     own.erase(shape);
     given.erase(shape);
   }
-  llvm::Error error = checkOptions(given, own, "the other step");
-  if (error)
-    return error;
+  llvm::Error errors = llvm::Error::success();
+  for (const OptionDifference &option : compareOptions(given, own))
+    errors = llvm::joinErrors(
+        std::move(errors),
+        inputError("the other step is not this one for other batches: its " +
+                   option.name + " is " + option.was + ", here it is " +
+                   option.is));
+  if (errors)
+    return errors;
   if (other.impl->pending)
     return usageError("the other step is within an update: " +
                       llvm::Twine(other.impl->pending) +

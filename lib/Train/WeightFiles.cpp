@@ -110,12 +110,12 @@ static llvm::Error writeIndex(StringRef folder,
 
 /// Writes the files of a folder, in the order of the model's weights.
 static llvm::Error writeFolder(StringRef folder, const Session &session,
-                               TensorParts &weights, StringMetadata metadata) {
-  constexpr int64_t kMostBytes = 5'000'000'000; // as Transformers does
+                               TensorParts &weights, int64_t mostBytes,
+                               StringMetadata metadata) {
   std::vector<SomeParts> shards;
-  int64_t bytes = kMostBytes;
+  int64_t bytes = mostBytes;
   for (const auto &[number, tensor] : llvm::enumerate(weights.specs())) {
-    if (bytes + bytesOf(tensor) > kMostBytes) {
+    if (bytes + bytesOf(tensor) > mostBytes) {
       shards.emplace_back(weights);
       bytes = 0;
     }
@@ -127,13 +127,13 @@ static llvm::Error writeFolder(StringRef folder, const Session &session,
   if (shards.size() > 1)
     names.clear();
   for (size_t i = 1; shards.size() > 1 && i <= shards.size(); ++i)
-    names.push_back(llvm::formatv("model-{0:d5}-of-{1:d5}.safetensors", i,
-                                  shards.size()));
+    names.push_back(
+        llvm::formatv("model-{0:d5}-of-{1:d5}.safetensors", i, shards.size()));
   if (shards.size() > 1)
     removeOld(folder, {});
   for (auto [shard, name] : llvm::zip(shards, names))
-    if (llvm::Error error = writeSafetensors((folder + "/" + name).str(), shard,
-                                             metadata))
+    if (llvm::Error error =
+            writeSafetensors((folder + "/" + name).str(), shard, metadata))
       return error;
   if (shards.size() > 1)
     return writeIndex(folder, shards, names);
@@ -158,7 +158,7 @@ static llvm::Error copyConfig(StringRef from, StringRef folder) {
 /// Writes weights on rank 0.
 static llvm::Error writeParts(const Compilation &compilation,
                               const Session &session, const std::string &path,
-                              bool trainedOnly, TensorParts &weights,
+                              WrittenWeights which, TensorParts &weights,
                               const StringMetadata &metadata) {
   std::string file = path;
   const bool adapters = compilation.options().lora.rank > 0;
@@ -167,8 +167,9 @@ static llvm::Error writeParts(const Compilation &compilation,
     if (std::error_code error = llvm::sys::fs::create_directories(folder))
       return inputError("cannot make the folder '" + folder +
                         "': " + error.message());
-    if (!adapters && !trainedOnly) {
-      if (llvm::Error error = writeFolder(folder, session, weights, metadata))
+    if (!adapters && !which.trainedOnly) {
+      if (llvm::Error error =
+              writeFolder(folder, session, weights, which.shardBytes, metadata))
         return error;
       return copyConfig(session.given.folder, folder);
     }
@@ -176,7 +177,7 @@ static llvm::Error writeParts(const Compilation &compilation,
   }
   if (adapters)
     return writeAdapters(compilation, file, weights, metadata);
-  if (trainedOnly) {
+  if (which.trainedOnly) {
     SomeParts trained(weights);
     for (const auto &[number, tensor] : llvm::enumerate(weights.specs()))
       trained.add(number, nameInAdapterFile(tensor.name));
@@ -184,9 +185,8 @@ static llvm::Error writeParts(const Compilation &compilation,
   }
   if (StringRef(path).ends_with(".safetensors"))
     return writeSafetensors(path, weights, metadata);
-  return onnx_frontend::exportModel(
-      compilation.options().model, path, weights,
-      {metadata, compilation.model().writeBack});
+  return onnx_frontend::exportModel(compilation.options().model, path, weights,
+                                    {metadata, compilation.model().writeBack});
 }
 
 llvm::Error ckopt::writeWeights(const Compilation &compilation,
@@ -197,14 +197,12 @@ llvm::Error ckopt::writeWeights(const Compilation &compilation,
     return error;
   if (llvm::Error error = compilation.checkGoesBack(path))
     return error;
-  const bool trainedOnly =
-      which.trainedOnly || compilation.options().lora.rank > 0;
-  if (trainedOnly && StringRef(path).ends_with(".onnx"))
+  which.trainedOnly |= compilation.options().lora.rank > 0;
+  if (which.trainedOnly && StringRef(path).ends_with(".onnx"))
     return usageError("'" + path +
                       "': what was trained alone goes to .safetensors");
-  return useWeightsOnMain(session, which.averaged, trainedOnly,
-                          [&](TensorParts &weights) {
-                            return writeParts(compilation, session, path,
-                                              trainedOnly, weights, metadata);
-                          });
+  return useWeightsOnMain(
+      session, which.averaged, which.trainedOnly, [&](TensorParts &weights) {
+        return writeParts(compilation, session, path, which, weights, metadata);
+      });
 }

@@ -413,22 +413,23 @@ class CompiledStep:
                    for name in arrays if name in known}
         self._step.set_weights(fitting)
 
-    def save(self, path: Path, *, averaged: bool = False, trained: bool = False) -> None:
+    def save(self, path: Path, *, averaged: bool = False, trained: bool = False,
+             max_shard_size: int = 5_000_000_000) -> None:
         """Writes the current weights.
 
         path: FILE.onnx (the model with them), FILE.safetensors, or a folder ("NAME/",
             or one that exists), which Transformers' ``from_pretrained`` loads: in files
-            of at most 5 GB with an index, by the names that ``weights=`` had.
+            of at most ``max_shard_size`` bytes, by the names that ``weights=`` had.
         averaged: with the averages (``ema``) in place of the parameters.
         trained: what was trained alone; PEFT's adapters by the names of its files.
         """
-        self._step.write_weights(os.fspath(path), averaged, trained)
+        self._step.write_weights(os.fspath(path), averaged, trained, max_shard_size)
 
     def checkpoint(self, path: Path) -> None:
         """Writes weights, optimizer state and the number of updates (safetensors)."""
         self._step.write_checkpoint(os.fspath(path))
 
-    def resume(self, path: Path | "Step") -> int:
+    def resume(self, path: Path | "CompiledStep") -> int:
         """Goes on from a checkpoint with the bits of an unbroken run, or from another step.
 
         path: a checkpoint; of other options (but the budget) it is an InputError. Or
@@ -438,7 +439,7 @@ class CompiledStep:
         Returns the number of updates made so far: go on with the batch that followed.
         """
         self._not_in_fit()
-        if isinstance(path, Step):
+        if isinstance(path, CompiledStep):
             path._not_in_fit()
             self._step.resume_from(path._step)
         else:

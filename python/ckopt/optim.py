@@ -226,7 +226,9 @@ class Schedule:
     """Base of the schedules: functions from the update's number to its rate.
 
     Numbers count updates. ``warmup_steps`` puts a linear warm-up before the
-    schedule, whose own numbers then count from its end.
+    schedule, whose own numbers then count from its end. It ends at the whole rate;
+    with ``warmup_start`` (0 to 1) it begins at that share of it, and the whole rate
+    comes in the update behind it: 0 is Transformers' warm-up.
     """
 
     kind = "constant"
@@ -246,8 +248,8 @@ class Schedule:
 class Constant(Schedule):
     """The optimizer's rate, after a warm-up if one is given."""
 
-    def __init__(self, warmup_steps: int | None = None):
-        super().__init__(warmup_steps=warmup_steps)
+    def __init__(self, warmup_steps: int | None = None, *, warmup_start: Number = None):
+        super().__init__(warmup_steps=warmup_steps, warmup_start=warmup_start)
 
 
 class Linear(Schedule):
@@ -256,9 +258,9 @@ class Linear(Schedule):
     kind = "linear"
 
     def __init__(self, total_steps: int, *, min_lr_ratio: Number = None,
-                 warmup_steps: int | None = None):
+                 warmup_steps: int | None = None, warmup_start: Number = None):
         super().__init__(total_steps=total_steps, min_lr_ratio=min_lr_ratio,
-                         warmup_steps=warmup_steps)
+                         warmup_steps=warmup_steps, warmup_start=warmup_start)
 
 
 class Cosine(Linear):
@@ -272,8 +274,10 @@ class StepDecay(Schedule):
 
     kind = "step"
 
-    def __init__(self, step_size: int, *, gamma: Number = None, warmup_steps: int | None = None):
-        super().__init__(lr_step_size=step_size, lr_gamma=gamma, warmup_steps=warmup_steps)
+    def __init__(self, step_size: int, *, gamma: Number = None,
+                 warmup_steps: int | None = None, warmup_start: Number = None):
+        super().__init__(lr_step_size=step_size, lr_gamma=gamma, warmup_steps=warmup_steps,
+                         warmup_start=warmup_start)
 
 
 class MultiStep(Schedule):
@@ -282,9 +286,9 @@ class MultiStep(Schedule):
     kind = "multistep"
 
     def __init__(self, milestones: Iterable[int], *, gamma: Number = None,
-                 warmup_steps: int | None = None):
+                 warmup_steps: int | None = None, warmup_start: Number = None):
         super().__init__(lr_milestones=list(milestones), lr_gamma=gamma,
-                         warmup_steps=warmup_steps)
+                         warmup_steps=warmup_steps, warmup_start=warmup_start)
 
 
 class Exponential(Schedule):
@@ -292,8 +296,9 @@ class Exponential(Schedule):
 
     kind = "exponential"
 
-    def __init__(self, gamma: float, *, warmup_steps: int | None = None):
-        super().__init__(lr_gamma=gamma, warmup_steps=warmup_steps)
+    def __init__(self, gamma: float, *, warmup_steps: int | None = None,
+                 warmup_start: Number = None):
+        super().__init__(lr_gamma=gamma, warmup_steps=warmup_steps, warmup_start=warmup_start)
 
 
 class OneCycle(Schedule):

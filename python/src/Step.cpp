@@ -203,12 +203,14 @@ static void bindWeights(nb::class_<Step> &step) {
       nb::arg("arrays"));
   step.def(
       "write_weights",
-      [](Step &self, const std::string &path, bool averaged, bool trained) {
+      [](Step &self, const std::string &path, bool averaged, bool trained,
+         int64_t bytes) {
         self.locked([&](StepRun &run) {
-          return run.writeWeights(path, {averaged, trained});
+          return run.writeWeights(path, {averaged, trained, bytes});
         });
       },
-      nb::arg("path"), nb::arg("averaged"), nb::arg("trained"));
+      nb::arg("path"), nb::arg("averaged"), nb::arg("trained"),
+      nb::arg("bytes"));
   step.def(
       "write_checkpoint",
       [](Step &self, const std::string &path) {

@@ -30,7 +30,11 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
   bool folder = options.command == Command::Compile &&
                 options.target->traits.writesFolder;
   for (const NamedFile &output : options.outputs)
-    if (!folder || output.flag != Setting::ofFlag("o"))
+    if (options.command == Command::Train && isWeightFolder(output.path))
+      paths.push_back(llvm::sys::fs::is_directory(output.path)
+                          ? output.path + "/model.safetensors"
+                          : llvm::StringRef(output.path).rtrim('/').str());
+    else if (!folder || output.flag != Setting::ofFlag("o"))
       paths.push_back(output.path);
     else if (!llvm::sys::fs::is_directory(output.path))
       paths.push_back(llvm::StringRef(output.path).rtrim('/').str());

@@ -88,14 +88,15 @@ struct WrittenWeights {
   /// What was trained, without frozen weights and running statistics; adapters
   /// of PEFT by its names. Adapters of `--lora` are always written so.
   bool trainedOnly = false;
+  int64_t shardBytes = 5'000'000'000; ///< of a file in a folder, at most
 };
 
 /// Writes parameters, running statistics and frozen weights to FILE.onnx, the
 /// model's file with new values, to FILE.safetensors, or to a FOLDER that
-/// Transformers' from_pretrained() loads: in files of at most 5 GB with an
-/// index, by the names of the weights that the session began with. One block of
-/// a tensor is in memory at a time. Rank 0 writes; if ranks share weights, all
-/// of them must call this.
+/// Transformers' from_pretrained() loads: in several files with an index
+/// where they are large, by the names of the weights that the session began
+/// with. One block of a tensor is in memory at a time. Rank 0 writes; if ranks
+/// share weights, all of them must call this.
 llvm::Error writeWeights(const Compilation &compilation, const Session &session,
                          const std::string &path, WrittenWeights which = {},
                          const StringMetadata &metadata = {});
