@@ -202,8 +202,10 @@ llvm::Error ckopt::checkWeightsPath(llvm::StringRef path,
   if (path.ends_with(".onnx") || path.ends_with(".safetensors") ||
       isWeightFolder(path))
     return llvm::Error::success();
-  return usageError(what + " must end in .onnx or .safetensors, or be a folder "
-                    "('NAME/', or one that exists), got '" + path + "'");
+  return usageError(what +
+                    " must end in .onnx or .safetensors, or be a folder "
+                    "('NAME/', or one that exists), got '" +
+                    path + "'");
 }
 
 llvm::Error Compilation::checkGoesBack(llvm::StringRef path) const {

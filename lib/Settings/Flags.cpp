@@ -353,7 +353,8 @@ void DriverFlags::addToolFlags() {
   add("o", "FILE",
       (Models & ~(Bench | Inspect | Check | Program)) | Merge | Quantize,
       "the result: a step (compile), trained weights (train, compare: .onnx, "
-      ".safetensors, or a folder for Transformers), a model (merge, quantize: .onnx), arrays (run, grad: "
+      ".safetensors, or a folder for Transformers), a model (merge, quantize: "
+      ".onnx), arrays (run, grad: "
       ".npz), IR (import, plan)",
       flag::outputFile("o", o.output));
   add("report", "FILE", files, "everything that was printed, and more, as JSON",

@@ -108,7 +108,8 @@ void DriverFlags::addOptimizerFlags() {
       "write the averaged weights (.onnx or .safetensors)",
       flag::outputFile("ema-out", o.emaOutput));
   add("save-trained", "", Train,
-      "write what was trained alone, without frozen weights; adapters by PEFT's "
+      "write what was trained alone, without frozen weights; adapters by "
+      "PEFT's "
       "names",
       flag::turnOn(o.saveTrained));
 }

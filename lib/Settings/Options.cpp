@@ -74,8 +74,9 @@ ckopt::readLoadOptions(const DriverOptions &options) {
   if (llvm::Error error = file->readAll().moveInto(load.weights))
     return std::move(error);
   load.weightsFile = "'" + options.weights + "'";
-  load.weightsFolder = llvm::sys::fs::is_directory(options.weights)
-                           ? options.weights
-                           : llvm::sys::path::parent_path(options.weights).str();
+  load.weightsFolder =
+      llvm::sys::fs::is_directory(options.weights)
+          ? options.weights
+          : llvm::sys::path::parent_path(options.weights).str();
   return std::move(load);
 }

@@ -112,8 +112,8 @@ Error StoredTensors::add(StoredTensors &&from, ArrayRef<std::string> names) {
     pieces.push_back(std::move(from.pieces[found->second]));
   }
   if (!missing.empty())
-    return inputError("'" + files.back() + "' lacks what its index says: " +
-                      listNames(missing));
+    return inputError("'" + files.back() +
+                      "' lacks what its index says: " + listNames(missing));
   return Error::success();
 }
 

@@ -168,9 +168,9 @@ static std::vector<std::string> missingWeights(const Compilation &compilation,
 /// Returns the given weights by the model's names. Refuses weights of which the
 /// model has none, which are another network's, and warns of those that it has
 /// not. A checkpoint's optimizer state ("NAME/momentum") is that of NAME.
-static llvm::Expected<TensorMap> nameGivenWeights(const Compilation &compilation,
-                                                  Session &session,
-                                                  const LoadOptions &options) {
+static llvm::Expected<TensorMap>
+nameGivenWeights(const Compilation &compilation, Session &session,
+                 const LoadOptions &options) {
   const std::set<std::string> known = weightNames(compilation, session);
   const std::string &model = compilation.given().model;
   std::vector<std::string> given, unknown;
@@ -180,8 +180,10 @@ static llvm::Expected<TensorMap> nameGivenWeights(const Compilation &compilation
   TensorMap result;
   for (const auto &[entry, name] : llvm::zip(options.weights, matched.names)) {
     if (!name.empty() && !result.insert(name, entry.second))
-      return inputError(options.weightsFile + " has '" + name + "' twice, once "
-                        "as '" + entry.first + "'");
+      return inputError(options.weightsFile + " has '" + name +
+                        "' twice, once "
+                        "as '" +
+                        entry.first + "'");
     if (name.empty() &&
         !known.count(llvm::StringRef(entry.first).rsplit('/').first.str()))
       unknown.push_back(entry.first);
@@ -192,19 +194,19 @@ static llvm::Expected<TensorMap> nameGivenWeights(const Compilation &compilation
         listNames(unknown) + ", the model has " +
         listNames(std::vector<std::string>(known.begin(), known.end())));
   const auto missing = missingWeights(compilation, session, result);
-  MessageText kept = missing.empty()
-                         ? MessageText()
-                         : std::to_string(missing.size()) + " weights of '" +
-                               model + "' are not in it, and keep its values: " +
-                               listNames(missing);
+  MessageText kept =
+      missing.empty()
+          ? MessageText()
+          : std::to_string(missing.size()) + " weights of '" + model +
+                "' are not in it, and keep its values: " + listNames(missing);
   if (const NamePrefix &prefix = matched.prefix; !prefix.empty())
-    compilation.say(Message::Severity::Note,
-                    options.weightsFile + ": " +
-                        std::to_string(matched.fitting) + " of its " +
-                        std::to_string(given.size()) + " tensors fit with '" +
-                        prefix.added + prefix.dropped + "' " +
-                        (prefix.dropped.empty() ? "put before" : "left out of") +
-                        " their names");
+    compilation.say(
+        Message::Severity::Note,
+        options.weightsFile + ": " + std::to_string(matched.fitting) +
+            " of its " + std::to_string(given.size()) + " tensors fit with '" +
+            prefix.added + prefix.dropped + "' " +
+            (prefix.dropped.empty() ? "put before" : "left out of") +
+            " their names");
   if (!unknown.empty())
     compilation.say(Message::Severity::Warning,
                     options.weightsFile + ": " + llvm::Twine(unknown.size()) +
@@ -223,8 +225,7 @@ static llvm::Error checkMagnitudes(const Compilation &compilation,
                                    const TensorMap &weights,
                                    const LoadOptions &options) {
   for (const AdapterNote &adapter : compilation.adapters())
-    if (!adapter.magnitude.empty() &&
-        weights.contains(adapter.weight) &&
+    if (!adapter.magnitude.empty() && weights.contains(adapter.weight) &&
         !weights.contains(adapter.magnitude))
       return inputError(options.weightsFile + " replaces '" + adapter.weight +
                         "', and " + Setting("dora") +

@@ -52,9 +52,9 @@ static llvm::Error writeOutputs(const DriverOptions &options,
                                 const Session &session,
                                 const StringMetadata &metadata, bool anySteps) {
   if (!options.output.empty())
-    if (llvm::Error error = writeWeights(compilation, session, options.output,
-                                         {false, options.saveTrained},
-                                         metadata))
+    if (llvm::Error error =
+            writeWeights(compilation, session, options.output,
+                         {false, options.saveTrained}, metadata))
       return error;
   if (options.emaOutput.empty())
     return llvm::Error::success();
