@@ -138,6 +138,48 @@ TEST(Batch, ConstantsThatDifferBySampleFail) {
   EXPECT_NE(error.text.find("reads 'c'"), std::string::npos) << error.text;
 }
 
+/// y[b, i] = x[b, at[b, i]] by GatherND, whose tuples are constants.
+static std::string ownRows(const std::string &name,
+                           const std::vector<int> &samples,
+                           const std::vector<int> &places) {
+  std::string tuples;
+  for (int b : samples)
+    for (int at : places)
+      tuples += " int64_data: " + std::to_string(b) +
+                " int64_data: " + std::to_string(at);
+  return modelFile(name, "node { op_type: 'GatherND' name: 'g' input: 'x' "
+                         "input: 't' output: 'y' } initializer { name: 't' "
+                         "data_type: 7 dims: " +
+                             std::to_string(samples.size()) + " dims: " +
+                             std::to_string(places.size()) + " dims: 2" +
+                             tuples + " } input { " + info("x", 1, {"3", "4"}) +
+                             " } output { " + info("y", 1, {"3", "2"}) + " }");
+}
+
+// Masks of padding are read by tuples of each sample and a position. Samples
+// that read others' rows have no other batch.
+TEST(Batch, TuplesOfOwnSamples) {
+  ImportOptions options;
+  options.batch = 5;
+  mlir::MLIRContext context;
+  auto model =
+      importModel(ownRows("own.onnx", {0, 1, 2}, {3, 1}), options, context);
+  ASSERT_TRUE(bool(model)) << takeErrorText(model.takeError()).text;
+  HostTensor x(DType::F32, {5, 4});
+  for (int64_t i = 0; i < 20; ++i)
+    x.setDouble(i, double(i));
+  auto results = evaluate(*model, {{"x", x}});
+  for (int64_t b = 0; b < 5; ++b) {
+    EXPECT_EQ(results[0].get(2 * b), double(4 * b + 3));
+    EXPECT_EQ(results[0].get(2 * b + 1), double(4 * b + 1));
+  }
+  ErrorText error =
+      importError(ownRows("others.onnx", {0, 2, 1}, {3, 1}), options);
+  EXPECT_EQ(error.code, ExitUnsupported);
+  EXPECT_NE(error.text.find("node 'g' (GatherND)"), std::string::npos)
+      << error.text;
+}
+
 // Tests the full-size networks if their files exist.
 TEST(Batch, FullSizeNetworks) {
   std::string folder = std::string(CKOPT_SHARED_DIR) + "/models/";

@@ -10,9 +10,9 @@
 // shape that holds the batch; where none does, the samples would mix, and the
 // import fails. If an operand still has the file's batch and the other one the
 // wanted batch, the operand is resized, provided that it is a constant or
-// broadcast whose entries along that dimension are provably equal; otherwise,
-// too, the import fails. O(rank) a value, and O(elements) for each constant
-// that is resized.
+// broadcast whose entries along that dimension are provably equal, or tuples of
+// indices that provably name each sample itself; otherwise, too, the import
+// fails. O(rank) a value, and O(elements) for each constant that is resized.
 //
 //===----------------------------------------------------------------------===//
 #include "BatchScaling.h"
@@ -172,13 +172,27 @@ std::optional<Shape> BatchScaling::reshape(NodeImporter &node,
 // Values that are the same for every sample
 //===----------------------------------------------------------------------===//
 
-/// Returns whether all entries of a constant along `dim` are equal.
-static bool isUniform(DenseElementsAttr constant, int64_t dim) {
+/// What is asked about the entries of a value along a dimension.
+enum class Along {
+  Uniform,  ///< are they equal
+  Position, ///< are they 0, 1, 2, ...: the position
+};
+
+/// Answers for a constant.
+static bool holds(Along what, DenseElementsAttr constant, int64_t dim) {
+  if (what == Along::Position && !constant.getElementType().isIntOrIndex())
+    return false;
   if (constant.isSplat())
-    return true;
+    return what == Along::Uniform;
   ArrayRef<int64_t> shape = constant.getType().getShape();
   int64_t inner = product(shape.drop_front(size_t(dim) + 1));
   int64_t block = inner * shape[size_t(dim)];
+  if (what == Along::Position) {
+    for (auto [i, x] : llvm::enumerate(constant.getValues<APInt>()))
+      if (x.getSExtValue() != int64_t(i) % block / inner)
+        return false;
+    return true;
+  }
   auto values = constant.getValues<Attribute>();
   for (int64_t i = 0; i < constant.getNumElements(); ++i)
     if (values[uint64_t(i)] != values[uint64_t(i / block * block + i % inner)])
@@ -186,30 +200,60 @@ static bool isUniform(DenseElementsAttr constant, int64_t dim) {
   return true;
 }
 
-static bool isUniform(Value value, int64_t dim);
+static bool holds(Along what, Value value, int64_t dim);
 
 /// Returns whether this holds for dimension `dim` of `result` in an operand
 /// that broadcasts to it.
-static bool isUniformBroadcast(Value operand, Value result, int64_t dim) {
+static bool holdsBroadcast(Along what, Value operand, Value result,
+                           int64_t dim) {
   int64_t d = dim - NodeImporter::rank(result) + NodeImporter::rank(operand);
-  return d < 0 || NodeImporter::shape(operand)[d] == 1 || isUniform(operand, d);
+  if (d < 0 || NodeImporter::shape(operand)[d] == 1)
+    return what == Along::Uniform;
+  return holds(what, operand, d);
 }
 
-/// Returns whether all entries of `value` along `dim` are provably equal.
-static bool isUniform(Value value, int64_t dim) {
+/// Answers for rows of a table by what they are gathered by.
+static bool holds(Along what, GatherOp gather, int64_t dim) {
+  int64_t axis = int64_t(gather.getAxis());
+  int64_t within = NodeImporter::rank(gather.getIndices());
+  if (dim < axis)
+    return holds(what, gather.getTable(), dim);
+  if (dim >= axis + within)
+    return holds(what, gather.getTable(), dim - within + 1);
+  return what == Along::Uniform && holds(what, gather.getIndices(), dim - axis);
+}
+
+/// Returns whether something provably holds for the entries of `value` along
+/// `dim`.
+static bool holds(Along what, Value value, int64_t dim) {
   DenseElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
-    return isUniform(constant, dim);
+    return holds(what, constant, dim);
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
   if (auto expand = dyn_cast<ExpandOp>(op))
-    return isUniformBroadcast(expand.getInput(), value, dim);
+    return holdsBroadcast(what, expand.getInput(), value, dim);
   if (auto transpose = dyn_cast<TransposeOp>(op))
-    return isUniform(transpose.getInput(),
-                     transpose.getPermutation()[size_t(dim)]);
+    return holds(what, transpose.getInput(),
+                 transpose.getPermutation()[size_t(dim)]);
+  if (auto iota = dyn_cast<IotaOp>(op)) {
+    bool isAlong = int64_t(iota.getAxis()) == dim;
+    return what == Along::Uniform ? !isAlong
+                                  : isAlong && iota.getStart().isZero() &&
+                                        iota.getDelta().isExactlyValue(1);
+  }
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return holds(what, gather, dim);
+  if (auto concat = dyn_cast<ConcatOp>(op))
+    return int64_t(concat.getAxis()) != dim &&
+           llvm::all_of(concat.getInputs(),
+                        [&](Value part) { return holds(what, part, dim); });
   if (auto slice = dyn_cast<SliceOp>(op))
-    return isUniform(slice.getInput(), dim);
+    return (what == Along::Uniform ||
+            NodeImporter::shape(slice.getInput())[dim] ==
+                NodeImporter::shape(value)[dim]) &&
+           holds(what, slice.getInput(), dim);
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
     ArrayRef<int64_t> to = NodeImporter::shape(value);
     ArrayRef<int64_t> from = NodeImporter::shape(reshape.getInput());
@@ -217,18 +261,23 @@ static bool isUniform(Value value, int64_t dim) {
       if (from[d] == to[size_t(dim)] &&
           product(from.drop_front(d + 1)) ==
               product(to.drop_front(size_t(dim) + 1)))
-        return isUniform(reshape.getInput(), int64_t(d));
+        return holds(what, reshape.getInput(), int64_t(d));
     return false;
+  }
+  if (what == Along::Position) {
+    auto cast = dyn_cast<CastOp>(op);
+    return cast && NodeImporter::element(value).isIntOrIndex() &&
+           holds(what, cast.getInput(), dim);
   }
   return op->hasTrait<OpTrait::Elementwise>() &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isUniformBroadcast(operand, value, dim);
+           return holdsBroadcast(what, operand, value, dim);
          });
 }
 
 Value BatchScaling::resize(NodeImporter &node, Value value, int64_t dim,
                            int64_t size) {
-  if (node.shape(value)[dim] != 1 && !isUniform(value, dim)) {
+  if (node.shape(value)[dim] != 1 && !holds(Along::Uniform, value, dim)) {
     node.unsupported() << "an operand of type " << value.getType() << " has "
                        << node.shape(value)[dim] << " entries along dimension "
                        << dim << " where the batch needs " << size
@@ -246,6 +295,28 @@ Value BatchScaling::resize(NodeImporter &node, Value value, int64_t dim,
   else if (node.shape(value)[dim] != 1)
     value = node.sliceAxis(value, dim, 0, 1);
   return node.expand(value, wanted);
+}
+
+Value BatchScaling::ownSamples(NodeImporter &node, Value indices,
+                               int64_t entry) {
+  const int64_t last = node.rank(indices) - 1;
+  Value own = node.sliceAxis(indices, last, entry, 1);
+  for (int64_t d = 0; d < last; ++d) {
+    Shape shape(node.shape(own));
+    if (shape[size_t(d)] != base || !holds(Along::Position, own, d))
+      continue;
+    shape[size_t(d)] = target;
+    SmallVector<Value> parts;
+    for (int64_t i = 0; i < node.shape(indices)[last]; ++i) {
+      Value part = node.sliceAxis(indices, last, i, 1);
+      if (i != entry && !holds(Along::Uniform, part, d))
+        return {};
+      parts.push_back(i == entry ? node.iota(shape, node.element(indices), d)
+                                 : resize(node, part, d, target));
+    }
+    return node.concat(std::move(parts), last);
+  }
+  return {};
 }
 
 bool BatchScaling::align(NodeImporter &node, MutableArrayRef<Value> operands,

@@ -44,6 +44,11 @@ public:
   /// Resizes one dimension to `size` entries in the same way.
   mlir::Value resize(NodeImporter &node, mlir::Value value, int64_t dim,
                      int64_t size);
+  /// Returns indices of tuples (along their last dimension) with the new batch,
+  /// if entry `entry` of each provably is its own sample, at the file's batch,
+  /// and the others are the same for every sample; else null.
+  mlir::Value ownSamples(NodeImporter &node, mlir::Value indices,
+                         int64_t entry);
   /// Records that dimension 0 of a graph input is the batch.
   void recordInput(llvm::StringRef name) { axes[name] = {0, 1}; }
   /// Records where the results of a node hold the batch.

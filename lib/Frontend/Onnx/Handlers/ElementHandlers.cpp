@@ -181,6 +181,14 @@ static std::optional<Rows> linearize(NodeImporter &n, Value x, Value indices,
               << x.getType() << " with batch_dims = " << batch;
     return std::nullopt;
   }
+  BatchScaling *scaling = n.graph.getScaling();
+  for (int64_t j = 0; j < tuple && scaling; ++j)
+    if (scaling->isBatch(n, 0, batch + j)) {
+      Value own = scaling->ownSamples(n, indices, j);
+      if (!own && n.cutsBatch(batch + j))
+        return std::nullopt;
+      indices = own;
+    }
   Rows result;
   result.rows = product(sizes.take_front(batch + tuple));
   result.row = Shape(sizes.drop_front(batch + tuple));
@@ -193,7 +201,7 @@ static std::optional<Rows> linearize(NodeImporter &n, Value x, Value indices,
   for (int64_t j = 0; j < tuple; ++j) {
     int64_t d = batch + j, size = sizes[d];
     Value index = n.reshape(n.sliceAxis(indices, depth - 1, j, 1), shape);
-    if (n.cutsBatch(d) || !checkRange(n, index, size))
+    if (!checkRange(n, index, size))
       return std::nullopt;
     Value negative = n.compare(P::LT, index, n.scalar(0, index));
     if (auto op = negative.getDefiningOp<CompareOp>())
