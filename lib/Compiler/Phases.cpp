@@ -59,11 +59,24 @@ static void simplify(OpPassManager &passes) {
   passes.addPass(createCSEPass());
 }
 
+/// Scores that tiles of rows leave whole are the host's to compare.
+static void addLabelRanks(OpPassManager &passes, const StepOptions &options,
+                          const RowTiles &tiles) {
+  RankLabelsPassOptions ranks;
+  ranks.loss = formatLoss(options.loss);
+  ranks.ignoreIndex = options.lossSettings.ignoreIndex;
+  if (options.lossSettings.classAxis)
+    ranks.classAxis = *options.lossSettings.classAxis;
+  ranks.leastBytes = options.tileRows ? 0 : tiles.leastBytes;
+  passes.addPass(createRankLabelsPass(ranks));
+}
+
 /// Adds the loss and the evaluation function, which is a clone of the forward
 /// function at this point: with a loss of the model's own, or with an attached
 /// one if the host cannot compute it. One rank evaluates alone, so that its
 /// loss is no share.
-static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
+static void addLossAndEval(OpPassManager &passes, const StepOptions &options,
+                           const RowTiles &tiles) {
   LossOptions loss;
   static_cast<LossSettings &>(loss) = options.lossSettings;
   loss.terms = options.loss;
@@ -72,6 +85,10 @@ static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
     passes.addPass(createAttachLossPass(loss));
   if (options.evaluation)
     passes.addPass(createMakeEvalPass());
+  if (options.evaluation && options.ranksLabels && !options.evaluateLoss &&
+      options.tileRows >= 0 && attaches &&
+      loss.terms.front().kind == "cross_entropy")
+    addLabelRanks(passes, options, tiles);
   if (!alone)
     passes.addPass(createSettleBatchNumbersPass());
   if (attaches && options.evaluateLoss && !alone && options.evaluation)
@@ -86,16 +103,43 @@ static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
   }
 }
 
+constexpr int64_t kEvaluationBlocks = 64;
+
+/// Blocks of a step are few, since each needs its gradients; those of an
+/// evaluation are small, so that it needs no more bytes than the step.
 static void addTiles(OpPassManager &passes, const StepOptions &options,
-                     const RowTiles &rule) {
+                     const TargetTraits &traits) {
+  const RowTiles &rule = traits.rowTiles;
   TileRowsPassOptions tiles;
   tiles.rows = printChunkRows(options.tileRows);
   tiles.draws = options.ranks == 1;
   tiles.leastBytes = rule.leastBytes;
+  tiles.rowStep = rule.rowStep;
+  if (options.evaluation && !options.tileRows) {
+    tiles.function = "eval";
+    tiles.mostBytes = traits.lossChunks.mostBytes;
+    tiles.mostBlocks = kEvaluationBlocks;
+    passes.addPass(createTileRowsPass(tiles));
+  }
+  tiles.function = "";
   tiles.mostBytes = rule.mostBytes;
   tiles.mostBlocks = rule.mostBlocks;
-  tiles.rowStep = rule.rowStep;
   passes.addPass(createTileRowsPass(tiles));
+}
+
+static void addChunks(OpPassManager &passes, const StepOptions &options,
+                      const LossChunks &rule) {
+  ChunkVocabPassOptions chunks;
+  chunks.rows = printChunkRows(options.chunkRows);
+  chunks.mostBytes = rule.mostBytes;
+  chunks.leastRows = rule.leastRows;
+  chunks.rowStep = rule.rowStep;
+  passes.addPass(createChunkVocabPass(chunks));
+  if (!options.evaluation)
+    return;
+  chunks.function = "eval";
+  chunks.evaluates = true;
+  passes.addPass(createChunkVocabPass(chunks));
 }
 
 static Phase autodiffPhase(const StepOptions &options,
@@ -112,18 +156,11 @@ static Phase autodiffPhase(const StepOptions &options,
           [options, &target](OpPassManager &passes) {
             if (options.freezeNorms)
               passes.addPass(createFreezeNormsPass());
-            addLossAndEval(passes, options);
-            if (options.chunkRows >= 0) {
-              const LossChunks &rule = target.traits.lossChunks;
-              ChunkVocabPassOptions chunks;
-              chunks.rows = printChunkRows(options.chunkRows);
-              chunks.mostBytes = rule.mostBytes;
-              chunks.leastRows = rule.leastRows;
-              chunks.rowStep = rule.rowStep;
-              passes.addPass(createChunkVocabPass(chunks));
-            }
+            addLossAndEval(passes, options, target.traits.rowTiles);
+            if (options.chunkRows >= 0)
+              addChunks(passes, options, target.traits.lossChunks);
             if (options.tileRows >= 0)
-              addTiles(passes, options, target.traits.rowTiles);
+              addTiles(passes, options, target.traits);
             AutodiffPassOptions gradients;
             if (options.precision == Precision::F16) {
               gradients.lossScale = options.lossScaling.initial;

@@ -7,6 +7,7 @@
 // not count; a loss of the model's own is read, from whole batches alone.
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Losses/Loss.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Train/Feeding.h"
 #include "ckopt/Train/Validation.h"
@@ -59,13 +60,19 @@ static int32_t findOutput(const Session &session,
   return -1;
 }
 
+/// What the host reads to compare scores with targets: these, or the losses of
+/// labels and their ranks.
+struct Compared {
+  int32_t scores = -1, losses = -1, ranks = -1;
+  bool exist() const { return scores >= 0 || losses >= 0; }
+};
+
 /// The host's metrics of one batch: loss and accuracy, or the squared error.
-static llvm::Expected<MetricSums> hostMetrics(Session &session, int32_t scores,
-                                              const HostTensor &given,
-                                              const FieldSpec &spec,
-                                              const StepData &options,
-                                              llvm::ArrayRef<uint8_t> mask) {
-  auto output = session.read(scores);
+static llvm::Expected<MetricSums>
+hostMetrics(Session &session, const Compared &from, const HostTensor &given,
+            const FieldSpec &spec, const StepData &options,
+            llvm::ArrayRef<uint8_t> mask) {
+  auto output = session.read(from.scores >= 0 ? from.scores : from.losses);
   if (!output)
     return output.takeError();
   auto target = given.convertTo(spec.dtype);
@@ -82,6 +89,12 @@ static llvm::Expected<MetricSums> hostMetrics(Session &session, int32_t scores,
   const IntegerLimits &labels = spec.limits.all;
   auto ignored =
       labels.hasIgnored ? std::optional(labels.ignored) : std::nullopt;
+  if (from.scores < 0) {
+    auto ranks = session.read(from.ranks);
+    if (!ranks)
+      return ranks.takeError();
+    return rankedMetrics(*output, *ranks, *target, ignored, mask, topK);
+  }
   return crossEntropyMetrics(*output, *target, ignored, mask, axis, topK);
 }
 
@@ -133,6 +146,11 @@ static std::string whatLacks(const Session &session, const StepData &options,
       return "as many classes, and '" + info.name + "' has " +
              std::to_string(classes);
   }
+  // Where scores are no output, labels still say how many there are.
+  for (int64_t index : session.tensors(TensorRole::Target))
+    if (int64_t classes = session.infoOf(index).limits.all.classes;
+        classes && metric.k > classes)
+      return "as many classes, and there are " + std::to_string(classes);
   return "";
 }
 
@@ -159,7 +177,8 @@ struct Evaluator {
   Session &session;
   Feeder feeder;
   const StepData &options;
-  int32_t scores, loss;
+  Compared compared;
+  int32_t loss;
   size_t targetField;
   bool byHost;    ///< the host computes the loss
   bool hostReads; ///< the host looks at the scores
@@ -176,10 +195,10 @@ llvm::Expected<MetricSums> Evaluator::measure(int64_t valid) {
     return std::move(error);
   MetricSums metrics;
   metrics.count = valid;
-  if (hostReads && scores >= 0 && targetField < feeder.numFields()) {
+  if (hostReads && compared.exist() && targetField < feeder.numFields()) {
     std::vector<uint8_t> mask(size_t(feeder.batchSize()), 0);
     std::fill_n(mask.begin(), valid, uint8_t(1));
-    auto host = hostMetrics(session, scores, feeder.value(targetField),
+    auto host = hostMetrics(session, compared, feeder.value(targetField),
                             feeder.spec(targetField), options, mask);
     if (!host)
       return host.takeError();
@@ -209,16 +228,21 @@ llvm::Expected<Evaluation> ckopt::evaluate(Session &session,
     return targetField.takeError();
   if (!eval)
     return checkEvaluates(session);
-  int32_t scores =
-      findOutput(session, *eval, TensorRole::Output, dataOptions.scores);
+  auto output = [&](llvm::StringRef name) {
+    return findOutput(session, *eval, TensorRole::Output, name);
+  };
+  Compared compared{-1, output(kLabelLosses), output(kLabelRanks)};
+  if (compared.losses < 0)
+    compared.scores = output(dataOptions.scores);
   int32_t loss = findOutput(session, *eval, TensorRole::Loss);
   // What the step's own loss is cannot leave padded samples out.
   bool byHost = dataOptions.loss != HostLoss::None;
-  if (byHost ? scores < 0 || *targetField == feeder->numFields() : loss < 0)
+  if (byHost ? !compared.exist() || *targetField == feeder->numFields()
+             : loss < 0)
     return result;
   bool hostReads = byHost || dataOptions.classify ||
                    asksFor(dataOptions, Metric::Kind::SquaredError);
-  Evaluator run{session, std::move(*feeder), dataOptions, scores,
+  Evaluator run{session, std::move(*feeder), dataOptions, compared,
                 loss,    *targetField,       byHost,      hostReads};
   if (llvm::Error error = source.seek(/*seed=*/0, {}))
     return std::move(error);

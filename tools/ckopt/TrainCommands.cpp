@@ -91,7 +91,8 @@ trainOnce(DriverOptions &options, bool writeOutput,
           std::unique_ptr<Compilation> *refused = nullptr) {
   // An evaluation may hold outputs whole where the step has them in chunks.
   options.compile.step.evaluation = options.compile.step.needsEvaluation =
-      options.train.holdout > 0 || !options.validation.empty();
+      options.compile.step.ranksLabels =
+          options.train.holdout > 0 || !options.validation.empty();
   auto planned = prepareStep(options, refused);
   if (!planned)
     return planned.takeError();

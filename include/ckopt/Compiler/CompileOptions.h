@@ -62,6 +62,8 @@ struct StepOptions : KernelSettings {
   /// No plan is made that leaves no room for @eval; else such a plan leaves
   /// @eval out.
   bool needsEvaluation = false;
+  /// @eval compares large scores with labels itself, and does not return them.
+  bool ranksLabels = false;
   bool forwardOnly = false; ///< only @eval, no training step
   /// With forwardOnly: dropouts and batch norms keep the file's mode.
   bool asWritten = false;

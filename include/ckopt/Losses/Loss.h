@@ -58,6 +58,17 @@ llvm::Expected<int64_t> defaultClassAxis(llvm::ArrayRef<int64_t> shape,
 llvm::LogicalResult attachLoss(mlir::func::FuncOp function,
                                const LossOptions &options);
 
+/// Names of the results that rankLabels() puts in place of scores.
+inline constexpr llvm::StringLiteral kLabelLosses = "ckopt.label_losses";
+inline constexpr llvm::StringLiteral kLabelRanks = "ckopt.label_ranks";
+
+/// Replaces the scores that one cross_entropy term with labels reads, a result
+/// of `leastBytes` or more, by the cross entropy at each place and the number
+/// of classes that come before the label there. Appends the argument for the
+/// labels.
+llvm::LogicalResult rankLabels(mlir::func::FuncOp function,
+                               const LossOptions &options, int64_t leastBytes);
+
 } // namespace ckopt
 
 #endif // CKOPT_LOSSES_LOSS_H

@@ -39,4 +39,30 @@ def AttachLossPass : Pass<"attach-loss", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 
+def RankLabelsPass : Pass<"rank-labels", "::mlir::ModuleOp"> {
+  let summary = "Returns the loss and the rank of each label in place of large scores";
+  let description = [{
+    Scores of `least-bytes` or more that a `cross_entropy` reads stop being a result of the
+    function: it returns the cross entropy of the label at each place, and how many classes have a
+    larger score or, with the same one, a lower number. Labels are an argument as `attach-loss`
+    makes it. An evaluation needs no more for loss, accuracy, top-k and perplexity.
+
+    ```mlir
+    func.func @eval(%x: ...) -> (tensor<64x8000xf32> {ckopt.name = "logits"})
+    // becomes
+    func.func @eval(%x: ..., %labels: tensor<64xi64> {ckopt.name = "target", ...})
+        -> (tensor<64xf32> {ckopt.name = "ckopt.label_losses"}, tensor<64xf32> {ckopt.name = "ckopt.label_ranks"})
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"eval\"", "The function">,
+    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "The term">,
+    Option<"target", "target", "std::string", "\"target\"", "Name of the new argument">,
+    Option<"classAxis", "class-axis", "int64_t", "INT64_MIN", "Dimension of the classes">,
+    Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Labels that do not count">,
+    Option<"leastBytes", "least-bytes", "int64_t", "0", "Smaller scores stay results">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 #endif // CKOPT_LOSSES_PASSES

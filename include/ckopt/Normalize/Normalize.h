@@ -46,6 +46,8 @@ std::string printChunkRows(int64_t rows);
 /// logits, but not fewer than `leastRows`, and a multiple of `rowStep`.
 struct ChunkRule {
   int64_t mostBytes, leastRows, rowStep;
+  /// An evaluation's results are read, and nothing is said of it.
+  bool evaluates = false;
 };
 
 /// Rewrites cross entropies of large heads to chunks of rows; see the pass
@@ -62,10 +64,10 @@ struct TileRule {
   bool draws; ///< regions with a dropout are tiled
 };
 
-/// Writes regions that work row by row as blocks of rows; see the pass
-/// tile-rows and parseChunkRows.
-llvm::LogicalResult tileRows(mlir::ModuleOp module, llvm::StringRef rows,
-                             const TileRule &rule);
+/// Writes regions that work row by row as blocks of rows, in this function or
+/// (with an empty name) in all; see the pass tile-rows and parseChunkRows.
+llvm::LogicalResult tileRows(mlir::ModuleOp module, llvm::StringRef function,
+                             llvm::StringRef rows, const TileRule &rule);
 
 /// Rewrites linear_cross_entropy and its gradient to matmuls and cross
 /// entropies of one chunk after another, whose rows are padded to a multiple of

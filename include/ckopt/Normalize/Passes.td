@@ -115,6 +115,7 @@ def ChunkVocabPass : Pass<"chunk-vocab", "::mlir::ModuleOp"> {
     Option<"mostBytes", "most-bytes", "int64_t", "52428800", "auto: of a chunk's logits">,
     Option<"leastRows", "least-rows", "int64_t", "128", "auto: of a chunk, whatever they take">,
     Option<"rowStep", "row-step", "int64_t", "32", "auto: rows of a chunk are a multiple">,
+    Option<"evaluates", "evaluates", "bool", "false", "Results count as readers, and nothing is said">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
@@ -140,6 +141,7 @@ def TileRowsPass : Pass<"tile-rows", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
+    Option<"function", "function", "std::string", "", "The function, of which nothing is said (default: all of them)">,
     Option<"rows", "rows", "std::string", "\"auto\"", "auto, off, or rows of a block">,
     Option<"leastBytes", "least-bytes", "int64_t", "134217728", "auto: of a region's largest value">,
     Option<"mostBytes", "most-bytes", "int64_t", "67108864", "auto: of a block's largest value">,

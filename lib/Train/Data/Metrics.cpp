@@ -124,6 +124,37 @@ crossEntropyMetrics(const HostTensor &logits, const HostTensor &targets,
   return sums;
 }
 
+Expected<MetricSums> rankedMetrics(const HostTensor &losses,
+                                   const HostTensor &ranks,
+                                   const HostTensor &targets,
+                                   std::optional<int64_t> ignoreIndex,
+                                   ArrayRef<uint8_t> mask, int64_t topK) {
+  for (const HostTensor *tensor : {&losses, &ranks})
+    if (tensor->shape() != targets.shape())
+      return inputError("losses and ranks need the shape of targets, " +
+                        shapeString(targets.shape()) + ", not " +
+                        shapeString(tensor->shape()));
+  if (Error error = checkMask(mask, targets.shape()))
+    return std::move(error);
+  const int64_t samples = targets.rank() ? targets.dim(0) : 0;
+  const int64_t perSample = samples ? targets.numElements() / samples : 0;
+  MetricSums sums;
+  for (int64_t i = 0; i < targets.numElements(); ++i) {
+    if (!mask.empty() && !mask[size_t(i / perSample)])
+      continue;
+    if (ignoreIndex && targets.getInt(i) == *ignoreIndex)
+      continue;
+    const double rank = ranks.getDouble(i);
+    sums.loss += losses.getDouble(i);
+    sums.crossEntropy += losses.getDouble(i);
+    sums.correct += rank == 0;
+    sums.inTop += rank < double(topK);
+    ++sums.count;
+    ++sums.labels;
+  }
+  return sums;
+}
+
 Expected<MetricSums> squaredErrorMetrics(const HostTensor &predictions,
                                          const HostTensor &targets,
                                          ArrayRef<uint8_t> mask) {

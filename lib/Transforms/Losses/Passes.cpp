@@ -12,6 +12,7 @@
 
 namespace ckopt {
 #define GEN_PASS_DEF_ATTACHLOSSPASS
+#define GEN_PASS_DEF_RANKLABELSPASS
 #include "ckopt/Losses/Passes.h.inc"
 } // namespace ckopt
 
@@ -86,6 +87,29 @@ private:
   }
 
   std::optional<LossOptions> typed;
+};
+
+struct RankLabels : ckopt::impl::RankLabelsPassBase<RankLabels> {
+  using RankLabelsPassBase::RankLabelsPassBase;
+
+  void runOnOperation() override {
+    func::FuncOp found = findFunction(getOperation(), function);
+    if (!found)
+      return signalPassFailure();
+    LossOptions options;
+    auto terms = parseLoss(loss);
+    if (!terms) {
+      found.emitError() << takeErrorText(terms.takeError()).message;
+      return signalPassFailure();
+    }
+    options.terms = std::move(*terms);
+    options.target = target;
+    options.ignoreIndex = ignoreIndex;
+    if (classAxis != INT64_MIN)
+      options.classAxis = classAxis;
+    if (failed(rankLabels(found, options, leastBytes)))
+      signalPassFailure();
+  }
 };
 } // namespace
 

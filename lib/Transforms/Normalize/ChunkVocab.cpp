@@ -76,12 +76,13 @@ struct Head {
 } // namespace
 
 /// Returns a reader of the value beside `reader` that outlives autodiff.
-static Operation *otherReader(Value value, Operation *reader) {
+static Operation *otherReader(Value value, Operation *reader,
+                              bool keepsResults) {
   for (OpOperand &use : value.getUses()) {
     if (use.getOwner() == reader)
       continue;
     auto function = dyn_cast<func::FuncOp>(use.getOwner()->getParentOp());
-    if (isa<func::ReturnOp>(use.getOwner()) && function &&
+    if (!keepsResults && isa<func::ReturnOp>(use.getOwner()) && function &&
         !function.getResultAttr(use.getOperandNumber(), attrs::kUpdates))
       continue;
     return use.getOwner();
@@ -107,7 +108,8 @@ static Value biasOf(AddOp add, int64_t classes) {
 
 /// Follows the logits up to a product. On failure `obstacle` is what does not
 /// allow chunks.
-static bool findHead(CrossEntropyOp loss, Head &head, Operation *&obstacle) {
+static bool findHead(CrossEntropyOp loss, bool keepsResults, Head &head,
+                     Operation *&obstacle) {
   Value at = loss.getLogits();
   int64_t classes = lastSize(at);
   obstacle = loss;
@@ -119,7 +121,7 @@ static bool findHead(CrossEntropyOp loss, Head &head, Operation *&obstacle) {
       return false;
     }
   for (Operation *reader = loss;;) {
-    if ((obstacle = otherReader(at, reader)))
+    if ((obstacle = otherReader(at, reader, keepsResults)))
       return false;
     obstacle = reader;
     Operation *op = at.getDefiningOp();
@@ -248,14 +250,16 @@ LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows,
     found = true;
     Head head;
     Operation *obstacle = nullptr;
-    if (!findHead(loss, head, obstacle)) {
-      remarkObstacle(loss, bytes, obstacle);
+    if (!findHead(loss, rule.evaluates, head, obstacle)) {
+      if (!rule.evaluates)
+        remarkObstacle(loss, bytes, obstacle);
       continue;
     }
-    remarkChunks(loss, bytes, count, chunk);
+    if (!rule.evaluates)
+      remarkChunks(loss, bytes, count, chunk);
     rewrite(loss, head, chunk);
   }
-  if (given && !found)
+  if (given && !found && !rule.evaluates)
     function.emitWarning()
         << Setting("chunk-vocab", llvm::Twine(given)) +
                ": there is no cross entropy of labels over more rows";
@@ -276,7 +280,8 @@ struct ChunkVocab : ckopt::impl::ChunkVocabPassBase<ChunkVocab> {
                                "row-step are positive");
       return signalPassFailure();
     }
-    if (failed(chunkVocabulary(found, rows, {mostBytes, leastRows, rowStep})))
+    if (failed(chunkVocabulary(found, rows,
+                               {mostBytes, leastRows, rowStep, evaluates})))
       signalPassFailure();
   }
 };

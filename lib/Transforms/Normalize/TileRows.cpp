@@ -182,7 +182,7 @@ static void tile(const RowRegion &region, int64_t rows) {
 /// Tiles a function's regions. What is done is said once for each place of the
 /// source, since functions are clones.
 static void tileFunction(func::FuncOp function, int64_t given,
-                         const TileRule &rule, DenseSet<Location> &told) {
+                         const TileRule &rule, DenseSet<Location> *told) {
   Block &block = function.getBody().front();
   DenseSet<Operation *> seen;
   SmallVector<Operation *> products;
@@ -201,7 +201,7 @@ static void tileFunction(func::FuncOp function, int64_t given,
     int64_t size = blockRows(*region, given, rule);
     if (size >= region->rows)
       continue;
-    if (told.insert(region->ops.back().first->getLoc()).second)
+    if (told && told->insert(region->ops.back().first->getLoc()).second)
       remarkTiles(*region, size);
     tile(*region, size);
     changed = true;
@@ -210,7 +210,7 @@ static void tileFunction(func::FuncOp function, int64_t given,
     sortTopologically(&block);
 }
 
-LogicalResult ckopt::tileRows(ModuleOp module, StringRef rows,
+LogicalResult ckopt::tileRows(ModuleOp module, StringRef name, StringRef rows,
                               const TileRule &rule) {
   std::optional<int64_t> given = parseChunkRows(rows);
   if (!given)
@@ -219,8 +219,9 @@ LogicalResult ckopt::tileRows(ModuleOp module, StringRef rows,
   DenseSet<Location> told;
   if (*given >= 0)
     for (auto function : module.getOps<func::FuncOp>())
-      if (!function.isExternal())
-        tileFunction(function, *given, rule, told);
+      if (!function.isExternal() &&
+          (name.empty() || function.getName() == name))
+        tileFunction(function, *given, rule, name.empty() ? &told : nullptr);
   return success();
 }
 
@@ -233,7 +234,7 @@ struct TileRows : ckopt::impl::TileRowsPassBase<TileRows> {
                                "most-blocks and row-step are positive");
       return signalPassFailure();
     }
-    if (failed(tileRows(getOperation(), rows,
+    if (failed(tileRows(getOperation(), function, rows,
                         {leastBytes, mostBytes, mostBlocks, rowStep, draws})))
       signalPassFailure();
   }

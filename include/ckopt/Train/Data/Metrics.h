@@ -88,6 +88,13 @@ crossEntropyMetrics(const HostTensor &logits, const HostTensor &targets,
                     std::optional<int64_t> axis = std::nullopt,
                     int64_t topK = 1);
 
+/// Computes the same from the loss at each place, and the number of classes
+/// that come before its target.
+llvm::Expected<MetricSums>
+rankedMetrics(const HostTensor &losses, const HostTensor &ranks,
+              const HostTensor &targets, std::optional<int64_t> ignoreIndex,
+              llvm::ArrayRef<uint8_t> mask, int64_t topK);
+
 /// Computes the squared error of tensors of equal shapes; `count` counts
 /// elements, so that `meanLoss` is PyTorch's mse_loss.
 llvm::Expected<MetricSums>
