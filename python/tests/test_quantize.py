@@ -4,6 +4,7 @@
 import copy
 
 import pytest
+from conftest import run_driver
 
 torch = pytest.importorskip("torch")
 
@@ -74,3 +75,44 @@ def test_only_frozen_layers_are_quantized():
         ckopt.torch.quantize_base(model, group=48)
     with pytest.raises(ckopt.UsageError, match="int3"):
         ckopt.torch.quantize_base(model, "int3")
+
+
+@pytest.mark.parametrize("bits", ["bf16", "int4"])
+def test_a_base_in_few_bits_takes_adapters(tmp_path, bits):
+    """A Llama of bf16, and quantized by the driver: no whole logits, scores or wide weights exist."""
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("onnxscript")
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=640, hidden_size=128, intermediate_size=384, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2)).to(torch.bfloat16)
+
+    class Loss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lm = model
+
+        def forward(self, input_ids, labels):
+            return self.lm(input_ids=input_ids, labels=labels, use_cache=False).loss
+
+    ids = torch.randint(0, 640, (2, 256))
+    path = tmp_path / "bf16.onnx"
+    torch.onnx.export(Loss().eval(), (ids, ids.clone()), str(path), dynamo=True, optimize=False,
+                      verbose=False, input_names=["input_ids", "labels"], output_names=["loss"])
+    if bits == "int4":
+        run_driver("quantize", path, "--type=int4", "--group-size=32", "-o", tmp_path / "int4.onnx")
+        path = tmp_path / "int4.onnx"
+    else:
+        with torch.no_grad():
+            want = float(Loss()(ids, ids))
+    ir = tmp_path / "step.mlir"
+    run_driver("plan", path, "--lora=4", "--optimizer=adamw", "--chunk-vocab=64",
+               "--compile-to=fuse", "-o", ir)
+    text = ir.read_text()
+    assert "4x256x256x" not in text and "512x640x" not in text and "ckopt.attention" in text
+    assert "640x128xf32" not in text.split("func.func private")[0]
+    step = ckopt.compile(path, lora="4", optimizer=ckopt.AdamW(lr=1e-2), chunk_vocab=64, threads=2)
+    losses = [step(input_ids=ids.numpy(), labels=ids.numpy()) for _ in range(6)]
+    if bits == "bf16":
+        assert losses[0] == pytest.approx(want, rel=1e-2)
+    assert losses[-1] < losses[0] - 0.05

@@ -12,7 +12,7 @@
 // CHECK-NEXT: %[[LT:.*]] = ckopt.compare{{ *}} lt
 // CHECK: ckopt.and %[[EQ]], %[[LT]]
 // SMALL: -> (tensor<2x3x4xf32> {ckopt.name = "logits"}, tensor<2x1xf32>
-// MSE: error: rank-labels needs one cross_entropy, got 'mse'
+// MSE: error: rank-labels needs one cross_entropy, got 'mse:logits'
 func.func @eval(%x: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32> {ckopt.name = "logits"}, tensor<2x1xf32> {ckopt.name = "other"}) {
   %y = ckopt.slice %x {starts = array<i64: 0, 0, 0>, sizes = array<i64: 2, 1, 1>, steps = array<i64: 1, 1, 1>} : (tensor<2x3x4xf32>) -> tensor<2x1x1xf32>
   %z = ckopt.reshape %y : (tensor<2x1x1xf32>) -> tensor<2x1xf32>

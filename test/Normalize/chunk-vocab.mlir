@@ -99,3 +99,31 @@ func.func @forward(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %t: tensor<2xi64>) 
   %loss, %lse, %lse_lost = ckopt.cross_entropy %0, %t {axis = 1 : i64} : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
   return %loss : tensor<2xf32>
 }
+
+// -----
+
+// Logits of halves that the loss reads as f32: their product is one of halves in
+// each chunk, if the weight is a stored one.
+// CHECK-LABEL: func.func @forward({{.*}}"frozen"
+// CHECK:         %[[EACH:.*]] = ckopt.linear_cross_entropy %{{.*}}, %{{.*}}, %{{.*}} {rows = 2 : i64, transpose_weight} : (tensor<6x4xbf16>, tensor<5x4xbf16>, tensor<6xi64>) -> tensor<6xf32>
+// CHECK:         return %[[EACH]]
+func.func @forward(%x: tensor<6x4xbf16>, %w: tensor<5x4xbf16> {ckopt.role = "frozen"}, %t: tensor<6xi64>) -> tensor<6xf32> {
+  %0 = ckopt.matmul %x, %w {transpose_rhs} : (tensor<6x4xbf16>, tensor<5x4xbf16>) -> tensor<6x5xbf16>
+  %1 = ckopt.cast %0 : (tensor<6x5xbf16>) -> tensor<6x5xf32>
+  // expected-remark @+1 {{cross entropy of 6 rows over 5 classes in chunks of 2 rows}}
+  %loss, %lse, %lse_lost = ckopt.cross_entropy %1, %t {axis = 1 : i64} : (tensor<6x5xf32>, tensor<6xi64>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>)
+  return %loss : tensor<6xf32>
+}
+
+// -----
+
+// The gradient of a trained one would be rounded for each chunk.
+// CHECK-LABEL: func.func @forward({{.*}}"parameter"
+// CHECK-NOT:     linear_cross_entropy
+func.func @forward(%x: tensor<6x4xbf16>, %w: tensor<5x4xbf16> {ckopt.role = "parameter"}, %t: tensor<6xi64>) -> tensor<6xf32> {
+  %0 = ckopt.matmul %x, %w {transpose_rhs} : (tensor<6x4xbf16>, tensor<5x4xbf16>) -> tensor<6x5xbf16>
+  %1 = ckopt.cast %0 : (tensor<6x5xbf16>) -> tensor<6x5xf32>
+  // expected-remark @+1 {{are kept whole}}
+  %loss, %lse, %lse_lost = ckopt.cross_entropy %1, %t {axis = 1 : i64} : (tensor<6x5xf32>, tensor<6xi64>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>)
+  return %loss : tensor<6xf32>
+}

@@ -243,3 +243,18 @@ func.func @finite_and_padding(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: 
   %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
   return %o : tensor<3x8x4xf32>
 }
+
+// -----
+
+// Attention of bf16 computes in f32 inside, and adds what is added in f32.
+// CHECK-LABEL: func.func @halves(
+// CHECK-SAME:    %[[BIAS:[^:]*]]: tensor<8x8xbf16>)
+// CHECK:         %[[FULL:.*]] = ckopt.cast %[[BIAS]] : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+// CHECK:         ckopt.attention %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} bias %[[FULL]] {{.*}} -> (tensor<3x8x4xbf16>, tensor<3x8x2xf32>)
+func.func @halves(%q: tensor<3x8x4xbf16>, %k: tensor<3x8x4xbf16>, %v: tensor<3x8x4xbf16>, %bias: tensor<8x8xbf16>) -> tensor<3x8x4xbf16> {
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xbf16>, tensor<3x8x4xbf16>) -> tensor<3x8x8xbf16>
+  %m = ckopt.add %s, %bias : (tensor<3x8x8xbf16>, tensor<8x8xbf16>) -> tensor<3x8x8xbf16>
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x8x8xbf16>) -> tensor<3x8x8xbf16>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xbf16>, tensor<3x8x4xbf16>) -> tensor<3x8x4xbf16>
+  return %o : tensor<3x8x4xbf16>
+}

@@ -621,8 +621,8 @@ bool AttentionMatch::settleMasks() {
 bool AttentionMatch::match(std::string &reason) {
   auto element = scores.getElementType();
   if (int64_t(softmax.getAxis()) != scores.getRank() - 1 ||
-      !(element.isF32() || element.isF64()) || isStopped(softmax) ||
-      llvm::is_contained(scores.getShape(), 0))
+      !(element.isF32() || element.isF64() || element.isBF16()) ||
+      isStopped(softmax) || llvm::is_contained(scores.getShape(), 0))
     return false;
   if (!matchWeights() || !matchScores() || !matchProducts())
     return false;

@@ -19,8 +19,8 @@
 // Complexity: linear in ops.
 //
 //===----------------------------------------------------------------------===//
+#include "GatherStored.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Normalize/Normalize.h"
@@ -106,8 +106,17 @@ static Value biasOf(AddOp add, int64_t classes) {
   return {};
 }
 
-/// Follows the logits up to a product. On failure `obstacle` is what does not
-/// allow chunks.
+/// Returns whether the loss reads f32 copies of halves, which
+/// linear_cross_entropy makes of each chunk.
+static bool widens(Operation *op) {
+  auto cast = dyn_cast<CastOp>(op);
+  return cast && getElementTypeOrSelf(cast.getOutput()).isF32() &&
+         isa<Float16Type, BFloat16Type>(getElementTypeOrSelf(cast.getInput()));
+}
+
+/// Follows the logits up to a product. Of halves the weight is a stored one:
+/// its gradient would be rounded for each chunk. On failure `obstacle` is what
+/// does not allow chunks.
 static bool findHead(CrossEntropyOp loss, bool keepsResults, Head &head,
                      Operation *&obstacle) {
   Value at = loss.getLogits();
@@ -130,10 +139,16 @@ static bool findHead(CrossEntropyOp loss, bool keepsResults, Head &head,
     obstacle = reader = op;
     if (auto product = dyn_cast<MatMulOp>(op)) {
       head.product = product;
-      return tensorType(at).getRank() == 2 && !product.getTransposeLhs();
+      return tensorType(at).getRank() == 2 && !product.getTransposeLhs() &&
+             (tensorType(at).getElementTypeBitWidth() >= 32 ||
+              followsFromStored(product.getRhs()));
     }
     auto slice = dyn_cast<SliceOp>(op);
     auto add = dyn_cast<AddOp>(op);
+    if (widens(op) && !head.bias) {
+      at = op->getOperand(0);
+      continue;
+    }
     if (add && !head.bias) {
       if (!(head.bias = biasOf(add, classes)))
         return false;
@@ -184,6 +199,7 @@ static void rewrite(CrossEntropyOp loss, Head &head, int64_t rows) {
       b.reshape(loss.getTargets(), {count}), bias,
       head.product.getTransposeRhs(), rows, loss.getIgnoreIndex());
   b.loc = loss.getLoc();
+  each = b.cast(each, result.getElementType());
   loss.getLoss().replaceAllUsesWith(b.reshape(each, result.getShape()));
   loss.erase();
 }

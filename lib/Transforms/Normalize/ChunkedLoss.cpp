@@ -91,16 +91,17 @@ namespace {
 struct LossHead {
   Value weight, bias; ///< no bias: null
   bool transposed;
+  Type element;        ///< of losses
   int64_t classes;     ///< that exist
   IntegerAttr counted; ///< their number, if logits are padded
 
   template <typename Op> LossHead(Op op, TensorBuilder &b, int64_t group);
 
   int64_t classDim() const { return !transposed; }
-  /// The product (and bias) of rows of the op's input.
+  /// The product (and bias) of rows of the op's input, as the loss reads them.
   Value logits(TensorBuilder &b, Value input) const {
     Value product = b.make<MatMulOp>(input, weight, false, transposed);
-    return bias ? b.add(product, bias) : product;
+    return b.cast(bias ? b.add(product, bias) : product, element);
   }
   void replaceWeightGrad(TensorBuilder &b, Value old, Value gradient) const;
   void replaceBiasGrad(TensorBuilder &b, Value old, Value gradient) const {
@@ -114,6 +115,7 @@ template <typename Op>
 LossHead::LossHead(Op op, TensorBuilder &b, int64_t group)
     : weight(op.getWeight()), bias(op.getBias()),
       transposed(op.getTransposeWeight()),
+      element(getElementTypeOrSelf(op.getLoss())),
       classes(tensorType(weight).getDimSize(classDim())) {
   int64_t wide = group ? paddedExtent(classes, group) : classes;
   if (wide == classes)
@@ -232,6 +234,7 @@ static void unroll(LinearCrossEntropyGradOp op, int64_t classGroup) {
         builder, b.loc, chunk.rows(op.getGrad()), logits, targets,
         loss.getLse(), loss.getLost(), /*axis=*/1, op.getIgnoreIndex(),
         head.counted);
+    gradient = b.cast(gradient, getElementTypeOrSelf(input));
     if (!op.getInputGrad().use_empty())
       inputs.push_back(
           b.make<MatMulOp>(gradient, head.weight, false, !head.transposed));

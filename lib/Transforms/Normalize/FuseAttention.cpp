@@ -153,6 +153,8 @@ void AttentionMatch::rewrite() {
   Value bias, mask;
   for (Value one : biases)
     bias = bias ? b.add(bias, unexpanded(one)) : unexpanded(one);
+  if (bias && getElementTypeOrSelf(query).isBF16())
+    bias = b.cast(bias, builder.getF32Type());
   if (emptyRows)
     masks.emplace_back(emptyRows, false);
   for (auto [condition, allowedWhere] : masks) {

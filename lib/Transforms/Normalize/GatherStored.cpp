@@ -6,7 +6,8 @@
 // the whole table wide for the rows that it reads. Method: rows are taken from
 // what the table is made of, one op at a time: elementwise ops, lookups in
 // lists, reshapes that keep the first dimension, and concatenations along
-// others. Guarantee: only tables that follow from frozen weights and constants
+// others. A cast behind a reshape is moved before it, to the ops that make the
+// table. Guarantee: only tables that follow from frozen weights and constants
 // change; each number is computed by the same ops. Complexity: O(ops of the
 // table).
 //
@@ -32,14 +33,13 @@ bool isStored(Value value) {
 }
 
 /// Returns whether the value follows from stored numbers alone.
-bool followsFromStored(Value value, unsigned &ops) {
+bool follows(Value value, unsigned &ops) {
   if (isStored(value))
     return true;
   Operation *op = value.getDefiningOp();
-  return op && ++ops <= kMostOps && op->getNumOperands() &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
-           return followsFromStored(operand, ops);
-         });
+  return op && ++ops <= kMostOps && op->getNumOperands() && !randomSite(op) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return follows(operand, ops); });
 }
 
 /// Returns whether rows of the op's result are the op of rows of its operands.
@@ -82,9 +82,8 @@ struct GatherStored : OpRewritePattern<GatherOp> {
   LogicalResult matchAndRewrite(GatherOp gather,
                                 PatternRewriter &rewriter) const override {
     Operation *op = gather.getData().getDefiningOp();
-    unsigned ops = 0;
     if (gather.getAxis() != 0 || !op || isStored(gather.getData()) ||
-        !keepsRows(op) || !followsFromStored(gather.getData(), ops))
+        !keepsRows(op) || !followsFromStored(gather.getData()))
       return failure();
     TensorBuilder b(rewriter, op->getLoc());
     RankedTensorType whole = tensorType(gather.getData());
@@ -106,8 +105,32 @@ struct GatherStored : OpRewritePattern<GatherOp> {
     return success();
   }
 };
+
+/// Casts beside the ops that make a weight, so that one kernel, and a product's
+/// too, makes it of what is stored: blocks of groups are reshaped to rows.
+struct CastStored : OpRewritePattern<CastOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(CastOp cast,
+                                PatternRewriter &rewriter) const override {
+    auto reshape = cast.getInput().getDefiningOp<ReshapeOp>();
+    if (!reshape || !reshape->hasOneUse() || isStored(reshape.getInput()) ||
+        !followsFromStored(reshape.getInput()))
+      return failure();
+    TensorBuilder b(rewriter, cast.getLoc());
+    Value made =
+        b.cast(reshape.getInput(), getElementTypeOrSelf(cast.getType()));
+    rewriter.replaceOp(cast, b.reshape(made, cast.getType().getShape()));
+    return success();
+  }
+};
 } // namespace
 
+bool ckopt::followsFromStored(Value value) {
+  unsigned ops = 0;
+  return follows(value, ops);
+}
+
 void ckopt::addGatherStored(RewritePatternSet &patterns) {
-  patterns.add<GatherStored>(patterns.getContext());
+  patterns.add<GatherStored, CastStored>(patterns.getContext());
 }

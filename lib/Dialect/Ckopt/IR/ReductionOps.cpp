@@ -218,6 +218,14 @@ static LogicalResult checkLinearLoss(std::optional<Location> loc, AdaptorT op) {
   return success();
 }
 
+/// The type of losses: of products of halves they are computed in f32.
+static Type lossElement(RankedTensorType input) {
+  Type element = input.getElementType();
+  return element.getIntOrFloatBitWidth() < 32
+             ? Float32Type::get(element.getContext())
+             : element;
+}
+
 CKOPT_INFER(LinearCrossEntropyOp) {
   LinearCrossEntropyOp::Adaptor adaptor(operands, attributes, properties,
                                         regions);
@@ -225,7 +233,7 @@ CKOPT_INFER(LinearCrossEntropyOp) {
     return failure();
   results.push_back(
       RankedTensorType::get(tensorType(adaptor.getTargets()).getShape(),
-                            tensorType(adaptor.getInput()).getElementType()));
+                            lossElement(tensorType(adaptor.getInput()))));
   return success();
 }
 
@@ -242,7 +250,7 @@ CKOPT_INFER(LinearCrossEntropyGradOp) {
                              "got ",
                              adaptor.getGrad().getType());
   results.push_back(
-      RankedTensorType::get(targets.getShape(), input.getElementType()));
+      RankedTensorType::get(targets.getShape(), lossElement(input)));
   results.append({input, tensorType(adaptor.getWeight())});
   if (adaptor.getBias())
     results.push_back(adaptor.getBias().getType());

@@ -66,6 +66,10 @@ void analyzeUnsigned(const Model &model, ExportAnalysis &result);
 /// numbers of -100 or less, such as -inf.
 bool isMask(const HostTensor &value);
 
+/// Returns the values that follow from initializers of few bits, and
+/// initializers, alone: weights in the form that a quantizer gave them.
+llvm::StringSet<> findQuantized(const Graph &graph);
+
 } // namespace ckopt::onnx_frontend
 
 #endif // CKOPT_LIB_FRONTEND_ONNX_EXPORT_EXPORTANALYSIS_H

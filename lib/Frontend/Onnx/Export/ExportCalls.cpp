@@ -343,12 +343,16 @@ static bool onlyMoves(StringRef op) {
 void CallComparer::run() {
   llvm::MapVector<StringRef, Nodes> groups;
   size_t unnoted = 0;
+  const llvm::StringSet<> quantized = findQuantized(graph);
   forEachNode(graph.nodes, [&](const Node &node) {
     if (node.op == "Identity" && node.inputs.size() == 1)
       copies[node.outputs[0]] = node.inputs[0];
     if (!node.fxName.empty() || !node.fxNode.empty())
       groups[node.fxNode.empty() ? node.fxName : node.fxNode].push_back(&node);
-    else if (node.rewriteRule.empty() && !onlyMoves(node.op))
+    else if (node.rewriteRule.empty() && !onlyMoves(node.op) &&
+             llvm::none_of(node.outputs, [&](const std::string &output) {
+               return quantized.contains(output);
+             }))
       ++unnoted;
   });
   if (groups.empty())

@@ -113,6 +113,7 @@ ExportMatcher::ExportMatcher(const Model &model, const MergedValues &values,
   for (auto [i, call] : llvm::enumerate(calls))
     groups[call.name].push_back(i);
   findConstantValues();
+  quantized = findQuantized(graph);
 }
 
 bool ExportMatcher::readsInitializer(OperandUse use) const {
@@ -291,7 +292,16 @@ void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
 void ExportMatcher::noteMissing(ArrayRef<size_t> nodes,
                                 ArrayRef<const Entry *> missing) {
   const Node &node = graph.nodes[nodes.back()];
+  bool isQuantized = llvm::any_of(nodes, [&](size_t i) {
+    return llvm::any_of(graph.nodes[i].inputs, [&](StringRef input) {
+      return quantized.contains(input);
+    });
+  });
   for (const Entry *entry : missing) {
+    if (isQuantized) {
+      settled.insert(entry->target);
+      continue;
+    }
     if (!entry->isParameter || !settled.insert(entry->target).second)
       continue;
     bool isNorm = StringRef(node.rewriteRule).contains("BatchNorm") ||

@@ -122,8 +122,9 @@ private:
   std::map<std::string, FoldedValue> folded; ///< by program value
   llvm::StringSet<> lostInPart;              ///< parameters, by target
   std::vector<std::string> merged;           ///< values
-  std::string vanished; ///< a call that was removed as an identity
-  std::string tied;     ///< description of tied parameters, for messages
+  std::string vanished;        ///< a call that was removed as an identity
+  std::string tied;            ///< description of tied parameters, for messages
+  llvm::StringSet<> quantized; ///< values (findQuantized)
   llvm::StringMap<std::string> reasons; ///< why an initializer is no parameter
   llvm::StringSet<> trained;            ///< stand-ins for lost weights
   llvm::StringSet<> namedStops;         ///< detached values that calls name

@@ -54,7 +54,8 @@ def Ckopt_LinearCrossEntropyOp : Ckopt_InferOp<"linear_cross_entropy", "RowWise"
   let description = [{
     A composite: `ckopt-decompose` turns it into products and cross entropies of
     `rows` rows at a time. input [N, K], weight [K, C], [C, K] with
-    `transpose_weight`, targets and loss [N], bias [C].
+    `transpose_weight`, targets and loss [N], bias [C]. Products of halves give
+    logits that are halves, and the loss is f32, of f32 copies of a chunk.
   }];
   let arguments = (ins Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$weight, Ckopt_IndexTensor:$targets, Optional<Ckopt_FloatTensor>:$bias,
                        UnitAttr:$transpose_weight, I64Attr:$rows, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
