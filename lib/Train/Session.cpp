@@ -36,6 +36,7 @@ Session::create(ckrt_program *program, const SessionOptions &options,
   ckrt_session_options raw = {};
   raw.size = sizeof(raw);
   raw.pattern_fill = options.measurePeak;
+  raw.arena_of = options.arenaOf ? options.arenaOf->handle() : nullptr;
   raw.count_allocations = options.countAllocations;
   raw.pattern_seed = 1;
   raw.device = options.device;

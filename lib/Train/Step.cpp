@@ -239,6 +239,8 @@ ckopt::load(const Compilation &compilation, const LoadOptions &options) {
   auto session = open(compilation, options.session);
   if (!session)
     return session.takeError();
+  if (options.session.arenaOf)
+    return session;
   TensorMap weights = compilation.weights();
   if (!options.weights.empty()) {
     auto given = nameGivenWeights(compilation, **session, options);

@@ -62,8 +62,6 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
                       " ranks, and there are " +
                       llvm::Twine(session->ranks().size()) + " (joinRanks)");
   batch = batchSize(session->manifest()) * step.ranks;
-  if (llvm::Error error = skips.begin(*session))
-    return error;
   if (llvm::Error error = setSeed(*session, train.seed))
     return error;
   if (llvm::Error error =
@@ -77,8 +75,24 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
 llvm::Expected<std::unique_ptr<StepRun>>
 StepRun::create(CompiledStep step, const TrainOptions &train,
                 const LoadOptions &load) {
-  auto impl = std::make_unique<Impl>(std::move(step), train);
+  auto impl = std::make_unique<Impl>(std::move(step), train,
+                                     std::make_shared<StepPlace>());
   if (llvm::Error error = impl->open(load))
+    return std::move(error);
+  if (llvm::Error error = impl->skips.begin(*impl->session))
+    return std::move(error);
+  return std::unique_ptr<StepRun>(new StepRun(std::move(impl)));
+}
+
+llvm::Expected<std::unique_ptr<StepRun>>
+StepRun::create(CompiledStep step, const TrainOptions &train, StepRun &beside) {
+  auto impl =
+      std::make_unique<Impl>(std::move(step), train, beside.impl->place);
+  LoadOptions load;
+  load.session.arenaOf = beside.impl->session.get();
+  if (llvm::Error error = impl->open(load))
+    return std::move(error);
+  if (llvm::Error error = impl->checkLike(*beside.impl))
     return std::move(error);
   return std::unique_ptr<StepRun>(new StepRun(std::move(impl)));
 }

@@ -13,9 +13,22 @@
 
 namespace ckopt {
 
+/// Where a run is; steps of one arena share it.
+struct StepPlace {
+  int64_t updates = 0;
+  int64_t epochs = 0; ///< that fit() began
+  /// Batches of the current update that were added up, and their losses.
+  int64_t pending = 0;
+  double pendingLoss = 0;
+  DivergenceWatch watch;
+  SkipWatch skips;
+};
+
 struct StepRun::Impl {
-  Impl(CompiledStep step, const TrainOptions &train)
-      : compiled(std::move(step)), train(train), data(compiled.data()) {}
+  Impl(CompiledStep step, const TrainOptions &train,
+       std::shared_ptr<StepPlace> shared)
+      : compiled(std::move(step)), train(train), data(compiled.data()),
+        place(std::move(shared)) {}
 
   llvm::Error open(const LoadOptions &load);
   StringMetadata identity() const;
@@ -36,6 +49,7 @@ struct StepRun::Impl {
   llvm::Expected<double> runNext();
   llvm::Error check(double updateLoss);
   llvm::Error goOn(int64_t from);
+  llvm::Error checkLike(const Impl &other) const;
   llvm::Expected<StepResult> step(const TensorMap &batch);
 
   CompiledStep compiled;
@@ -45,16 +59,16 @@ struct StepRun::Impl {
   std::vector<FieldSpec> fields;
   int64_t number = 0; ///< in the order in which all ranks compiled, from 1
   int64_t batch = 1;  ///< samples of all ranks
-  int64_t updates = 0;
-  int64_t epochs = 0;               ///< that fit() began
   std::vector<std::string> classes; ///< of the samples of the last fit()
-  /// Batches of the current update that were added up, and their losses.
-  int64_t pending = 0;
-  double pendingLoss = 0;
-  bool isSet = true;  ///< weights were set since the last batch
-  uint64_t given = 0; ///< a hash of what they were set to
-  DivergenceWatch watch;
-  SkipWatch skips;
+  bool isSet = true;                ///< weights were set since the last batch
+  uint64_t given = 0;               ///< a hash of what they were set to
+  std::shared_ptr<StepPlace> place;
+  int64_t &updates = place->updates;
+  int64_t &epochs = place->epochs;
+  int64_t &pending = place->pending;
+  double &pendingLoss = place->pendingLoss;
+  DivergenceWatch &watch = place->watch;
+  SkipWatch &skips = place->skips;
 };
 
 } // namespace ckopt

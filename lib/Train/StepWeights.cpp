@@ -192,8 +192,9 @@ llvm::Error StepRun::resume(const std::string &path) {
   return impl->goOn(checkpoint->state.step);
 }
 
-llvm::Error StepRun::resume(const StepRun &other) {
-  StringMetadata own = impl->identity(), given = other.impl->identity();
+/// Refuses a step that differs from this one in more than its shapes.
+llvm::Error StepRun::Impl::checkLike(const Impl &other) const {
+  StringMetadata own = identity(), given = other.identity();
   for (const char *shape : {"batch", "dims"}) {
     own.erase(shape);
     given.erase(shape);
@@ -205,8 +206,14 @@ llvm::Error StepRun::resume(const StepRun &other) {
         inputError("the other step is not this one for other batches: its " +
                    option.name + " is " + option.was + ", here it is " +
                    option.is));
-  if (errors)
-    return errors;
+  return errors;
+}
+
+llvm::Error StepRun::resume(const StepRun &other) {
+  if (llvm::Error error = impl->checkLike(*other.impl))
+    return error;
+  if (impl->place == other.impl->place)
+    return llvm::Error::success();
   if (other.impl->pending)
     return usageError("the other step is within an update: " +
                       llvm::Twine(other.impl->pending) +

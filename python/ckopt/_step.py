@@ -149,6 +149,7 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
     _check_flags(flags, {name for name, _ in settings})
     settings += _flag_settings(flags)
     step = CompiledStep(_ckopt.Step(path, settings, folder is not None), last_batch, cast)
+    step._made = path, settings
     fields = [field["array"] for field in step._fields]
     twice = [name for name in fields if fields.count(name) > 1]
     if twice and not {"inputs", "targets"} & set(flags):
@@ -172,10 +173,38 @@ class CompiledStep:
         self._last_batch = last_batch
         self._cast = cast
         self._folder: Any = None  # holds a model that came as bytes
-        self._fitting = False
+        self._made: Any = None  # path and settings
+        self._first: CompiledStep | None = None  # whose arena this one uses
+        self._fitting: list[bool] = []  # of all steps of one arena: inside of fit
         self._fields = step.fields
         self.skipped = 0
         self.messages: list[str] = []
+
+    def at(self, *, batch: int | None = None, dim: Mapping[str, int] | None = None) -> CompiledStep:
+        """Compiles the step of the same model for other shapes, in this step's arena.
+
+        batch, dim: what differs; the rest is as this step was made, but the budget,
+        which is the arena's bytes. Weights, optimizer state and the number of updates
+        are those of both: each batch is trained by the step of its shape, and the
+        memory is that of the largest, which is made first. On the CPU.
+
+        Raises what ``compile`` raises, BudgetError where no plan fits into the arena.
+        """
+        path, settings = self._made
+        dims = dict(dim or {})
+        kept = [(name, value) for name, value in settings
+                if not (name == "batch" and batch is not None)
+                and not (name == "dim" and value.partition("=")[0] in dims)]
+        kept += [] if batch is None else [("batch", to_text(batch))]
+        kept += [("dim", f"{name}={size}") for name, size in dims.items()]
+        self._not_in_fit()
+        first = self._first or self
+        other = CompiledStep(_ckopt.Step(path, kept, self._folder is not None, first._step),
+                             self._last_batch, self._cast)
+        other._made, other._folder, other._first = (path, kept), self._folder, first
+        other._fitting = self._fitting
+        other._tell()
+        return other
 
     # --- batches -----------------------------------------------------------
 
@@ -283,7 +312,7 @@ class CompiledStep:
         updates; the step then stands after the last one.
         """
         self._not_in_fit()
-        self._fitting = True
+        self._fitting.append(True)
         try:
             result, skipped = run_fit(
                 self, samples, validation=validation, convert=self._item_arrays, cast=self._cast,
@@ -294,7 +323,7 @@ class CompiledStep:
                 checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
                 progress=progress)
         finally:
-            self._fitting = False
+            self._fitting.clear()
             self._tell()
         if validation is not None and not result.validation and not _ckopt.rank():
             warnings.warn("the validation samples were not evaluated: " +

@@ -33,16 +33,25 @@ MessageText errorLines(const Messages &messages) {
 const pid_t python::loadedIn = getpid();
 
 Step::Step(const std::string &model, const std::vector<GivenSetting> &settings,
-           bool isTemporary) {
+           bool isTemporary, Step *beside) {
   nb::gil_scoped_release release;
   words.temporary = isTemporary ? model : "";
-  onThreads([&] { open(model, settings); });
+  if (beside)
+    shared = beside->shared;
+  onThreads([&] {
+    std::lock_guard lock(*shared);
+    open(model, settings, beside);
+  });
 }
 
 void Step::open(const std::string &model,
-                const std::vector<GivenSetting> &settings) {
+                const std::vector<GivenSetting> &settings, Step *beside) {
   StepSettings all = take(readSettings(model, settings), words);
   all.compile.keepGraph = true; // for curves
+  if (beside)
+    all.compile.step.remat.budget = {
+        MemoryBudget::Kind::Bytes, beside->run->session().manifest().arenaBytes,
+        1};
   if (!words.temporary.empty())
     all.compile.modelName = kGivenAsBytes;
   all.compile.messages = [messages = messages](const Message &message) {
@@ -52,14 +61,16 @@ void Step::open(const std::string &model,
   check(joinRanks(all), told());
   auto compiled = compile(std::move(all.compile), std::move(all.data));
   check(compiled.takeError(), told());
-  run =
-      take(StepRun::create(std::move(*compiled), all.train, all.load), told());
+  run = take(
+      beside ? StepRun::create(std::move(*compiled), all.train, *beside->run)
+             : StepRun::create(std::move(*compiled), all.train, all.load),
+      told());
 }
 
 std::vector<std::pair<std::string, std::string>> Step::takeMessages() {
   static constexpr const char *names[] = {"error", "warning", "remark", "note"};
   nb::gil_scoped_release release; // whoever has the lock may want the GIL
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(*shared);
   std::vector<std::pair<std::string, std::string>> result;
   for (const Message &message : *messages)
     result.emplace_back(names[size_t(message.severity)],
@@ -317,9 +328,10 @@ void python::bindStep(nb::module_ &module) {
           nb::arg("other"))
       .def("numbers", &Evaluated::numbers);
   nb::class_<Step> step(module, "Step");
-  step.def(
-      nb::init<const std::string &, const std::vector<GivenSetting> &, bool>(),
-      nb::arg("model"), nb::arg("settings"), nb::arg("is_temporary"));
+  step.def(nb::init<const std::string &, const std::vector<GivenSetting> &,
+                    bool, Step *>(),
+           nb::arg("model"), nb::arg("settings"), nb::arg("is_temporary"),
+           nb::arg("beside").none() = nb::none());
   bindCalls(step);
   bindFit(step);
   bindWeights(step);

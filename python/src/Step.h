@@ -52,9 +52,10 @@ struct Evaluated {
 /// its callbacks.
 class Step {
 public:
-  /// `isTemporary`: the file holds a model that was given as bytes.
+  /// `isTemporary`: the file holds a model that was given as bytes. `beside`
+  /// (null: none) is the step whose arena, weights and states this one uses.
   Step(const std::string &model, const std::vector<GivenSetting> &settings,
-       bool isTemporary);
+       bool isTemporary, Step *beside);
 
   /// Calls `work` on the run without the GIL.
   template <typename Work> auto locked(Work work) {
@@ -68,7 +69,7 @@ public:
   template <typename Work> auto plain(Work work) {
     nb::gil_scoped_release release;
     return onThreads([&] {
-      std::lock_guard lock(mutex);
+      std::lock_guard lock(*shared);
       return work(*run);
     });
   }
@@ -78,7 +79,7 @@ public:
     auto resume = [&] {
       nb::gil_scoped_release release;
       return onThreads([&] {
-        std::scoped_lock both(mutex, other.mutex);
+        std::scoped_lock both(*shared, *other.shared);
         return run->resume(*other.run);
       });
     };
@@ -102,13 +103,15 @@ public:
   std::vector<std::pair<std::string, std::string>> takeMessages();
 
 private:
-  void open(const std::string &model,
-            const std::vector<GivenSetting> &settings);
+  void open(const std::string &model, const std::vector<GivenSetting> &settings,
+            Step *beside);
 
   Told words; ///< without lines
   std::shared_ptr<std::vector<Message>> messages =
       std::make_shared<std::vector<Message>>();
-  std::recursive_mutex mutex;
+  /// Of all steps of one arena.
+  std::shared_ptr<std::recursive_mutex> shared =
+      std::make_shared<std::recursive_mutex>();
   std::unique_ptr<StepRun> run;
 };
 

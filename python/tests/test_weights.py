@@ -205,3 +205,76 @@ def test_steps_of_several_lengths_train_one_model(tmp_path):
     other = ckopt.compile(path, optimizer=ckopt.AdamW(lr=0.2), batch=4, dim={"seq": 6}, **SETTINGS)
     with pytest.raises(ckopt.InputError, match="its .lr. is .0.1., here it is .0.2."):
         other.resume(last)
+
+
+def export_lengths(module, path):
+    ids = torch.randint(0, 64, (2, 6))
+    dims = {0: torch.export.Dim("batch", min=1, max=64), 1: torch.export.Dim("seq", min=2, max=64)}
+    torch.onnx.export(module, (ids, ids.clone()), str(path), dynamo=True, optimize=False,
+                      verbose=False, input_names=["input_ids", "labels"],
+                      output_names=["loss"], dynamic_shapes=(dims, dims))
+
+
+def test_steps_of_one_arena_are_those_apart(tmp_path):
+    """Lengths and batches in turn: the bits of steps that hand their state on, in one arena."""
+    class Scaled(Loss):
+        """Has a constant of its own in each step."""
+
+        def forward(self, input_ids, labels):
+            scale = torch.arange(3000.0).sin().sum()
+            table = torch.tensor([float(i % 7) for i in range(2048)])
+            loss = self.lm(input_ids=input_ids, labels=labels, use_cache=False).loss
+            return loss * (table[input_ids].mean() + scale)
+
+    path = tmp_path / "m.onnx"
+    export_lengths(Scaled(llama(5)), path)
+    rng = numpy.random.default_rng(0)
+    shapes = [(4, 12), (4, 6), (2, 12), (4, 6), (4, 12), (2, 12)]
+    batches = [rng.integers(0, 64, shape) for shape in shapes]
+    settings = dict(optimizer=ckopt.AdamW(lr=0.1, accumulate=2, ema=0.9), budget="min", **SETTINGS)
+
+    def make(batch, seq):
+        return ckopt.compile(path, batch=batch, dim={"seq": seq}, **settings)
+
+    largest = make(4, 12)
+    steps = {(4, 12): largest, (4, 6): largest.at(dim={"seq": 6}), (2, 12): largest.at(batch=2)}
+    arena = largest.memory["planned_peak_bytes"]
+    assert all(step.memory["planned_peak_bytes"] <= arena for step in steps.values())
+    losses = [steps[ids.shape](input_ids=ids, labels=ids) for ids in batches]
+    assert all(step.updates == 3 for step in steps.values())
+    assert all(step.memory["measured_peak_bytes"] <= arena for step in steps.values())
+    states = [step.state_dict(averaged=averaged) for step in steps.values()
+              for averaged in (False, True)]
+    for pair in zip(states[0::2], states[2::2], states[4::2]):
+        for name, value in pair[0].items():
+            assert all((value == other[name]).all() for other in pair)
+
+    assert len(losses) == 6 and numpy.isfinite(losses).all()
+
+    # Steps in arenas of their own, which hand on what they have after each batch.
+    plain = dict(settings, optimizer=ckopt.AdamW(lr=0.1))
+    single = ckopt.compile(path, batch=4, dim={"seq": 6}, **plain)
+    beside = ckopt.compile(path, batch=4, dim={"seq": 12}, **plain)
+    one = beside.at(dim={"seq": 6})
+    rng = numpy.random.default_rng(1)
+    last = single
+    other = ckopt.compile(path, batch=4, dim={"seq": 12}, **plain)
+    for length in (6, 12, 12, 6):
+        ids = rng.integers(0, 64, (4, length))
+        mine, theirs = (one, single) if length == 6 else (beside, other)
+        if theirs is not last:
+            theirs.resume(last)
+        last = theirs
+        assert mine(input_ids=ids, labels=ids) == theirs(input_ids=ids, labels=ids)
+        assert mine.evaluate(input_ids=ids, labels=ids) == \
+            theirs.evaluate(input_ids=ids, labels=ids)
+    for name, value in last.state_dict().items():
+        assert (value == one.state_dict()[name]).all()
+    with pytest.raises(ckopt.BudgetError):
+        single.at(dim={"seq": 64}, batch=64)
+    saved = tmp_path / "c.ckpt"
+    one.checkpoint(saved)
+    again = ckopt.compile(path, batch=4, dim={"seq": 6}, **plain)
+    assert again.resume(saved) == 4
+    ids = rng.integers(0, 64, (4, 6))
+    assert again(input_ids=ids, labels=ids) == one(input_ids=ids, labels=ids)

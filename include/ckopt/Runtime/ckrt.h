@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define CKRT_ABI_VERSION 2
+#define CKRT_ABI_VERSION 3
 
 typedef enum ckrt_status {
   CKRT_OK = 0,
@@ -167,6 +167,12 @@ typedef struct ckrt_session_options {
    * that was loaded from a folder, none for one from memory; "": none. Of
    * several ranks each has a file of its own: ".rank-R" is added. */
   const char *lock_file;
+  /* Since 3, on the CPU: lives in the arena of this session, which has enough
+   * bytes, and whose weights and states lie at the places of this one's: they
+   * are those of both. What else one of them writes is lost to the other: a
+   * session needs its inputs before each run, and its results are read before
+   * another's. Sessions of one arena are used by one thread at a time. */
+  ckrt_session *arena_of;
 } ckrt_session_options;
 
 /* Maps the arena and makes the primitives. On a device: opens it, compiles the

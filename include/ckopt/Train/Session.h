@@ -30,6 +30,9 @@ struct SessionOptions {
   bool keepValues = false; ///< verifyRemat with copies
   int32_t device = 0;      ///< device, for a step for GPUs
   Ranks ranks; ///< ranks that run it; for load() those that compiled it
+  /// Lives in the arena of this session, with its weights and states
+  /// (ckrt_session_options::arena_of); null: in one of its own.
+  class Session *arenaOf = nullptr;
 };
 
 /// Indices of tensors are those of manifest().tensors. Others are usage errors;

@@ -62,6 +62,12 @@ public:
   /// schedule that ends needs totalSteps.
   static llvm::Expected<std::unique_ptr<StepRun>>
   create(CompiledStep step, const TrainOptions &train, const LoadOptions &load);
+  /// Loads the step of other batches or lengths of the same model in the arena
+  /// of `beside`, which must be large enough: weights, optimizer state and the
+  /// place of the run are those of both. Neither reads what the other's last
+  /// run computed.
+  static llvm::Expected<std::unique_ptr<StepRun>>
+  create(CompiledStep step, const TrainOptions &train, StepRun &beside);
   ~StepRun();
   StepRun(const StepRun &) = delete;
 

@@ -46,6 +46,10 @@ public:
   /// Ends open(); bytes that were written reach the arena before the next run.
   virtual ckrt_status close(const TensorInfo &tensor, Access access) = 0;
 
+  /// Returns whether another session of the same arena has written to it, so
+  /// that constants are lost, since this one last did; it counts as this one's
+  /// again.
+  virtual bool returnsToArena() { return false; }
   /// Runs a function of the manifest; a device may still be at work when it
   /// returns. An active `checker` inspects each call.
   virtual ckrt_status run(size_t function, CallChecker &checker) = 0;

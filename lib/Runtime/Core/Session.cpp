@@ -14,9 +14,12 @@
 
 using namespace ckopt::runtime;
 
-static ckrt_status copyConstants(ckrt_session &session) {
+/// Writes the tensors that have data; with `again` those alone that no step
+/// changes.
+static ckrt_status copyData(ckrt_session &session, bool again) {
   for (const TensorInfo &t : session.manifest().tensors) {
-    if (t.dataOffset < 0 || t.bytes == 0)
+    if (t.dataOffset < 0 || t.bytes == 0 ||
+        (again && t.role != TensorRole::Constant))
       continue;
     OpenTensor open(session, t, Access::Write);
     if (open.status != CKRT_OK)
@@ -45,7 +48,7 @@ ckrt_status ckrt_session_create(ckrt_program *program,
                       ? makeCudaBackend(*program, chosen, status)
                       : makeCpuBackend(*program, chosen, status);
   if (made->backend)
-    status = copyConstants(*made);
+    status = copyData(*made, /*again=*/chosen.arena_of != nullptr);
   if (status != CKRT_OK)
     return status;
   *session = made.release();
@@ -64,6 +67,9 @@ ckrt_status ckrt_run(ckrt_session *session, const char *function) {
   if (found == functions.end())
     return fail(CKRT_NOT_FOUND,
                 std::string("the artifact has no function ") + function);
+  if (session->backend->returnsToArena())
+    if (ckrt_status status = copyData(*session, /*again=*/true))
+      return status;
   return session->backend->run(static_cast<size_t>(found - functions.begin()),
                                session->checker);
 }

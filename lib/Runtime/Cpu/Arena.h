@@ -39,6 +39,8 @@ public:
   /// Returns false if bytes in front of the arena were changed.
   bool frontIntact() const;
 
+  const void *user = nullptr; ///< the session that wrote to it last
+
 private:
   Arena() = default;
   char *mapping = nullptr;

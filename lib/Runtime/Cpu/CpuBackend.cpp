@@ -14,7 +14,9 @@
 #include "allocations/AllocationHook.h"
 #include "ckopt/Runtime/World.h"
 
+#include <algorithm>
 #include <dlfcn.h>
+#include <utility>
 
 using namespace ckopt::runtime;
 
@@ -72,9 +74,16 @@ public:
   }
   ckrt_status create(const ckrt_session_options &options);
 
-  ckrt_status open(const TensorInfo &tensor, Access, char *&bytes) override {
+  ckrt_status open(const TensorInfo &tensor, Access access,
+                   char *&bytes) override {
     bytes = memory->base() + tensor.offset;
+    if (access != Access::Read)
+      claim();
     return CKRT_OK;
+  }
+  bool returnsToArena() override {
+    claim();
+    return std::exchange(lostConstants, false);
   }
   ckrt_status close(const TensorInfo &tensor, Access access) override {
     if (access != Access::Read)
@@ -105,9 +114,16 @@ public:
   }
 
 private:
+  ckrt_status joinArena(ckrt_session &other);
+  void claim() {
+    lostConstants |= memory->user && memory->user != this;
+    memory->user = this;
+  }
+
   ckrt_program &program;
   ckrt_env env;
-  std::unique_ptr<Arena> memory;
+  std::shared_ptr<Arena> memory; ///< may be of several sessions
+  bool lostConstants = false;
   const AllocationHook *hook = nullptr;
 };
 
@@ -132,6 +148,54 @@ ckrt_status startAllocationHook(const AllocationHook *&hook) {
 
 } // namespace
 
+/// Tells whether a tensor outlives steps, and is no constant.
+static bool outlivesSteps(const TensorInfo &tensor) {
+  return tensor.role == TensorRole::Parameter ||
+         tensor.role == TensorRole::Frozen ||
+         tensor.role == TensorRole::State ||
+         tensor.role == TensorRole::OptimizerState;
+}
+
+/// Returns the first tensor of `a` that outlives steps and is not the same in
+/// `b`; null: there is none.
+static const TensorInfo *findOther(const Manifest &a, const Manifest &b) {
+  for (const TensorInfo &t : a.tensors) {
+    auto same = [&](const TensorInfo &o) {
+      return o.name == t.name && o.role == t.role && o.dtype == t.dtype &&
+             o.shape == t.shape && o.strides == t.strides &&
+             o.offset == t.offset && o.shards == t.shards;
+    };
+    if (outlivesSteps(t) &&
+        std::none_of(b.tensors.begin(), b.tensors.end(), same))
+      return &t;
+  }
+  return nullptr;
+}
+
+ckrt_status CpuBackend::joinArena(ckrt_session &session) {
+  auto *other = dynamic_cast<CpuBackend *>(session.backend.get());
+  const Manifest &own = program.manifest;
+  if (!other)
+    return fail(CKRT_INVALID_ARGUMENT,
+                "arena_of: sessions of devices have arenas of their own");
+  const TensorInfo *differs = findOther(own, session.manifest());
+  if (!differs)
+    differs = findOther(session.manifest(), own);
+  if (differs)
+    return fail(
+        CKRT_INVALID_ARGUMENT,
+        "arena_of: '" + differs->name +
+            "' is not the same in both steps, or not at the same place");
+  if (own.arenaBytes > other->memory->bytes())
+    return fail(CKRT_INVALID_ARGUMENT,
+                "arena_of: the step needs an arena of " +
+                    std::to_string(own.arenaBytes) + " bytes, the other has " +
+                    std::to_string(other->memory->bytes()) +
+                    ": make the step with the largest shapes first");
+  memory = other->memory;
+  return CKRT_OK;
+}
+
 ckrt_status CpuBackend::create(const ckrt_session_options &options) {
   const Manifest &m = program.manifest;
   env.threads = m.threads;
@@ -140,12 +204,17 @@ ckrt_status CpuBackend::create(const ckrt_session_options &options) {
     return fail(CKRT_WRONG_MACHINE, "the step was planned for " + refusal);
   if (ckrt_status status = makePrimitives(m, env); status != CKRT_OK)
     return status;
-  std::string error;
-  memory = Arena::create(m.arenaBytes, error);
-  if (!memory)
-    return fail(CKRT_OUT_OF_MEMORY, error);
-  if (options.pattern_fill)
-    memory->fillPattern(options.pattern_seed);
+  if (options.arena_of) {
+    if (ckrt_status status = joinArena(*options.arena_of))
+      return status;
+  } else {
+    std::string error;
+    memory = Arena::create(m.arenaBytes, error);
+    if (!memory)
+      return fail(CKRT_OUT_OF_MEMORY, error);
+    if (options.pattern_fill)
+      memory->fillPattern(options.pattern_seed);
+  }
   return options.count_allocations ? startAllocationHook(hook) : CKRT_OK;
 }
 
