@@ -81,6 +81,8 @@ protected:
       classes.front() = 1;
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
+    if (options.target->traits.form == StageForm::Ranges)
+      fillLanes();
     inner = domain->loops.back().size;
     if (!byRows)
       findTransposed(accesses);
@@ -160,6 +162,18 @@ protected:
   }
 
 private:
+  /// Lets lanes run along the loop around a short innermost one, which would
+  /// leave most of them empty: the two numbers of a byte are one each of 64
+  /// bytes, and stored two apart.
+  void fillLanes() {
+    auto &loops = domain->loops;
+    size_t count = loops.size();
+    if (count < (byRows ? 3u : 2u) || loops[count - 1].size >= kLeastTile ||
+        loops[count - 2].size < int64_t(lanes))
+      return;
+    std::swap(loops[count - 1], loops[count - 2]);
+  }
+
   /// Looks for an operand that is not contiguous along the innermost loop, and
   /// finds the loop along which it is.
   void findTransposed(const Accesses &accesses) {
