@@ -103,6 +103,7 @@ llvm::Error Compilation::checkTrainedTypes() const {
   if (!forward)
     return llvm::Error::success();
   constexpr int64_t kShown = 5;
+  bool trainsBF16 = opts.step.optimizer.paramType == ParamType::BF16;
   std::string names, type;
   int64_t count = 0;
   for (BlockArgument argument : forward.getArguments()) {
@@ -111,7 +112,8 @@ llvm::Error Compilation::checkTrainedTypes() const {
     auto name = forward.getArgAttrOfType<StringAttr>(i, attrs::kName);
     Type element = getElementTypeOrSelf(argument.getType());
     if (!role || !name || role.getValue() != roles::kParameter ||
-        !(element.isF16() || element.isBF16()) || ++count > kShown)
+        !(element.isF16() || (element.isBF16() && !trainsBF16)) ||
+        ++count > kShown)
       continue;
     type = element.isF16() ? "f16" : "bf16";
     names += (names.empty() ? "'" : ", '") + name.str() + "' (" + type;

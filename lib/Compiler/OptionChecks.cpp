@@ -119,7 +119,8 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
                         Setting("accumulate"));
     if (settings.values.empty() && options.groups.empty() &&
         settings.ema == 0 && settings.clipNorm == 0 &&
-        settings.stateType == StateType::F32)
+        settings.stateType == StateType::F32 &&
+        settings.paramType == ParamType::F32)
       return llvm::Error::success();
     return usageError(Setting("optimizer", "none") +
                       " has no updates that settings, groups, averages and a "
@@ -129,6 +130,11 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
   if (!kind)
     return usageError("unknown optimizer '" + settings.kind +
                       "': " + optimizerNames());
+  if (settings.paramType != ParamType::F32 && options.import.f64)
+    return usageError(Setting("param-type", nameOf(settings.paramType)) +
+                      " stores what is f32, and " +
+                      Setting("compute-type", "f64") +
+                      " has none: leave out one of the two");
   if (settings.stateType != StateType::F32 && options.import.f64)
     return usageError(Setting("state-type", nameOf(settings.stateType)) +
                       " is for states of f32, and " +

@@ -161,6 +161,8 @@ static Phase autodiffPhase(const StepOptions &options,
               addChunks(passes, options, target.traits.lossChunks);
             if (options.tileRows >= 0)
               addTiles(passes, options, target.traits);
+            if (options.optimizer.paramType != ParamType::F32)
+              passes.addPass(createStoreParametersPass());
             AutodiffPassOptions gradients;
             if (options.precision == Precision::F16) {
               gradients.lossScale = options.lossScaling.initial;

@@ -103,6 +103,10 @@ void DriverFlags::addOptimizerFlags() {
       "what optimizer states of weights are stored in: f32 (default), or bf16, "
       "to which they are rounded at random",
       flag::oneOf("state-type", opt.stateType));
+  add("param-type", "TYPE", Stepping,
+      "what trained weights are stored in: f32 (default), or bf16, to which "
+      "they are rounded at random",
+      flag::oneOf("param-type", opt.paramType));
   readBy("");
   add("ema-out", "FILE", Train,
       "write the averaged weights (.onnx or .safetensors)",
@@ -263,8 +267,8 @@ llvm::Error DriverFlags::settleOptimizer() {
   OptimizerSettings &opt = o.compile.step.optimizer;
   o.train.schedule.base = learningRateOr(o.train.schedule.base, opt.kind);
   if (opt.kind.empty()) {
-    for (const char *flag :
-         {"clip-norm", "lr", "lr-schedule", "state-type", "warmup-steps"})
+    for (const char *flag : {"clip-norm", "lr", "lr-schedule", "param-type",
+                             "state-type", "warmup-steps"})
       if (given.count(flag))
         return usageError(Setting("optimizer", "none") +
                           " has no updates that " + Setting::ofFlag(flag) +

@@ -147,6 +147,8 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     result["group " + std::to_string(i + 1)] = compile.groups[i].text;
   if (opt.ema > 0)
     set("ema", opt.ema);
+  if (opt.paramType != ParamType::F32)
+    result["param-type"] = nameOf(opt.paramType).str();
   if (opt.stateType != StateType::F32)
     result["state-type"] = nameOf(opt.stateType).str();
   set("lr", schedule.base);

@@ -28,7 +28,7 @@ func.func @nothing(%a: tensor<3xf32>) -> tensor<3xf32> {
   return %a : tensor<3xf32>
 }
 
-// HALF: parameter 'w' has element type 'f16'; updates need f32 or f64 parameters
+// HALF: parameter 'w' has element type 'f16'; updates need parameters of f32, f64 or bf16
 func.func @half(%a: tensor<3xf16> {ckopt.name = "w"}) -> (tensor<3xf16> {ckopt.gradient = 0 : i64}) {
   return %a : tensor<3xf16>
 }

@@ -18,8 +18,7 @@
 // CHECK-COUNT-3: ckopt.assign {{.*}} : (tensor<4095xf32>, tensor<4095xf32>)
 
 // FUSED-LABEL: func.func @step(
-// FUSED:       ckopt.kernel_call {{.*}} -> tensor<64x64xf32>
-// FUSED:       ckopt.kernel_call @[[A:[a-z0-9_]+]]({{.*}} -> (tensor<64x64xbf16>, tensor<64x64xbf16>)
+// FUSED:       ckopt.kernel_call @[[A:[a-z0-9_]+]]({{.*}} -> (tensor<64x64xf32>, tensor<64x64xbf16>, tensor<64x64xbf16>)
 // FUSED:       ckopt.kernel_call {{.*}} -> (tensor<4095xf32>, tensor<4095xf32>, tensor<4095xf32>)
 // FUSED-NOT:   kernel_call
 // FUSED:       return

@@ -21,7 +21,14 @@ inline ChoiceNames choiceNames(StateType) {
   return names;
 }
 
-/// States of parameters with fewer elements stay f32.
+/// What trained weights are stored in.
+enum class ParamType { F32, BF16 };
+inline ChoiceNames choiceNames(ParamType) {
+  static constexpr const char *names[] = {"f32", "bf16"};
+  return names;
+}
+
+/// Parameters with fewer elements, and their states, stay f32.
 inline constexpr int64_t kLeastNarrowElements = 4096;
 
 struct OptimizerOptions {
@@ -31,6 +38,7 @@ struct OptimizerOptions {
   int64_t accumulate = 1;     ///< micro-batches in a step
   double ema = 0;             ///< decay of averaged parameters; 0: none
   StateType stateType = StateType::F32; ///< BF16: rounded at random
+  ParamType paramType = ParamType::F32; ///< BF16: rounded at random
   /// If the loss's scale is a state: the number of updates in a row, with
   /// finite gradients, after which it doubles; 0: it never does.
   int64_t lossScaleGrowth = 2000;

@@ -20,6 +20,10 @@ namespace ckopt {
 /// factor of the learning rate; all f64.
 inline constexpr llvm::StringLiteral kOptimizerAttr = "ckopt.optimizer";
 
+/// Stores matrices of f32 that are parameters, and what has more dimensions, in
+/// bf16; see the pass `store-parameters`.
+void storeParameters(mlir::func::FuncOp function);
+
 /// Replaces gradient results by updates; see the pass `optimizer`. With
 /// accumulate > 1 it adds a function `accumulate` to the module.
 llvm::LogicalResult addOptimizer(mlir::func::FuncOp function,

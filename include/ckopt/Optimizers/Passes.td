@@ -8,6 +8,17 @@
 
 include "mlir/Pass/PassBase.td"
 
+def StoreParametersPass : Pass<"store-parameters", "::mlir::ModuleOp"> {
+  let summary = "Stores trained weights in bf16";
+  let description = [{
+    In all functions, parameters of f32 with two dimensions or more and 4096 elements or more become
+    arguments of bf16, which one cast before their first reader makes f32. Others (biases, scales of
+    norms) stay f32. Runs before `autodiff`, which makes gradients of f32, and `optimizer`, which rounds
+    new weights at random.
+  }];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
   let summary = "Replaces the gradients of a step by parameter updates";
   let description = [{
@@ -33,6 +44,10 @@ def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
     computed in f32 goes to one of its two neighbors, to the nearer one with the larger probability, so
     that the mean is what was computed. Random numbers are functions of (seed, step, the state's name,
     element), for which there is an argument of role `seed`.
+
+    Parameters of bf16 (see `store-parameters`) are updated likewise: what is computed in f32 from the
+    f32 gradient is rounded at random. Their states and averages are f32 where `state-type` does not say
+    otherwise.
 
     Where the loss's scale is a state (see `autodiff`), a step whose gradients are not all finite
     changes no parameter and no state but the scale, which it halves; `loss-scale-growth` steps in a

@@ -281,6 +281,18 @@ LogicalResult Differentiator::sweep(const Activity &activity) {
   return success();
 }
 
+/// Returns a gradient as it was before it became as narrow as its parameter is
+/// stored: updates are computed in more bits than weights are kept in.
+static Value beforeRounding(Value gradient) {
+  auto cast = gradient.getDefiningOp<CastOp>();
+  if (!cast)
+    return gradient;
+  auto narrow = dyn_cast<FloatType>(getElementTypeOrSelf(gradient));
+  auto wide = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getInput()));
+  return narrow && wide && narrow.getWidth() < wide.getWidth() ? cast.getInput()
+                                                               : gradient;
+}
+
 /// Returns the loss, the gradients in argument order, and the forward's
 /// updates.
 void Differentiator::finish() {
@@ -295,7 +307,7 @@ void Differentiator::finish() {
       continue;
     }
     Result &result = results.emplace_back();
-    result.value = unscaled(gradient);
+    result.value = unscaled(beforeRounding(gradient));
     result.set(builder, attrs::kName,
                builder.getStringAttr("grad/" + argumentName(function, index)));
     result.set(builder, kGradientAttr, builder.getI64IntegerAttr(index));

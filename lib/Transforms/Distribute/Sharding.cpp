@@ -26,6 +26,8 @@ static bool isWeightOfConvolution(Value value) {
     return true;
   return type.getRank() == 3 &&
          llvm::any_of(value.getUsers(), [](Operation *user) {
+           if (auto cast = dyn_cast<CastOp>(user))
+             return isWeightOfConvolution(cast.getResult());
            auto kernel = dyn_cast<KernelOpInterface>(user);
            return kernel && kernel.getLayoutRole() == LayoutRole::Convolution;
          });

@@ -107,8 +107,11 @@ bool Grouping::joinAssignment(Operation *op) {
     return false;
   Unit &unit = units.back();
   unsigned id = units.size() - 1;
+  // Elements may be stored in other types.
+  RankedTensorType type =
+      tensorType(op->getResult(0)).clone(unit.domain.getElementType());
   if (unit.kind != UnitKind::Update || !isa<AssignOp>(unit.roots.front()) ||
-      unit.domain != tensorType(op->getResult(0)) ||
+      unit.domain != type ||
       place.lookup(unit.roots.front()) != place.lookup(op) + 1 ||
       llvm::is_contained(unit.inputs, op->getResult(0)) ||
       unit.ops >= options.maxOps ||

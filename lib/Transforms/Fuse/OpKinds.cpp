@@ -22,9 +22,20 @@ bool fuse::isUnitReshape(Operation *op) {
          cast<KernelOpInterface>(op).isFusible();
 }
 
+/// Returns whether the op makes wider floats of what an argument stores: who
+/// reads them rather reads these.
+static bool widensArgument(Operation *op) {
+  auto cast = dyn_cast<CastOp>(op);
+  if (!cast || !isa<BlockArgument>(cast.getInput()))
+    return false;
+  auto from = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getInput()));
+  auto to = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getResult()));
+  return from && to && from.getWidth() < to.getWidth();
+}
+
 bool fuse::isTrivial(Operation *op) {
   return kindOf(op) == KernelKind::Constant || isa<ExpandOp>(op) ||
-         isUnitReshape(op);
+         isUnitReshape(op) || widensArgument(op);
 }
 
 bool fuse::isPointwise(Operation *op) {

@@ -19,8 +19,9 @@
 // the same kernel.
 //
 // Where the loss is scaled by a state, updates may be skipped
-// (GradientScale.h). States that are stored in bf16 are read as f32, and what
-// an update makes of them is rounded in its kernel (StateRounding.h).
+// (GradientScale.h). States and parameters that are stored in bf16 are read as
+// f32, and what an update makes of them is rounded in its kernel
+// (StateRounding.h).
 //
 //===----------------------------------------------------------------------===//
 #include "GradientScale.h"
@@ -72,9 +73,10 @@ private:
   void addArguments();
   BlockArgument addState(const Parameter &parameter, StringRef suffix,
                          Type element = {});
+  Type elementOf(const Parameter &parameter);
   bool isNarrow(const Parameter &parameter);
-  void roundStates(TensorBuilder &b, const Parameter &parameter,
-                   MutableArrayRef<Value> states);
+  void round(TensorBuilder &b, const Parameter &parameter,
+             MutableArrayRef<Value> values);
   void shareSquares(TensorBuilder &b, MutableArrayRef<Value> sums,
                     ArrayRef<bool> shared);
   Value ownPart(TensorBuilder &b, const Parameter &parameter, bool &shared);
@@ -97,7 +99,8 @@ private:
   Value learningRate, step, averageWeight;
   Value averageStarts; ///< with a scaled loss only
   GradientScale lossScale;
-  std::optional<StateRounding> rounding; ///< of states that are not f32
+  bool rounds = false; ///< there are parameters or states of bf16
+  std::optional<StateRounding> rounding;
 };
 } // namespace
 
@@ -129,7 +132,7 @@ LogicalResult OptimizerBuilder::checkOptions() {
 /// Returns the optimizer's settings, overridden by the parameter's attribute.
 FailureOr<Hyper> OptimizerBuilder::hyperOf(unsigned argument) {
   Hyper hyper{kind, options.values};
-  hyper.roundsStates = options.stateType != StateType::F32;
+  hyper.rounds = rounds;
   auto own =
       function.getArgAttrOfType<DictionaryAttr>(argument, kOptimizerAttr);
   if (!own)
@@ -156,6 +159,12 @@ FailureOr<Hyper> OptimizerBuilder::hyperOf(unsigned argument) {
 }
 
 LogicalResult OptimizerBuilder::collect() {
+  rounds = options.stateType != StateType::F32 ||
+           llvm::any_of(function.getArguments(), [&](BlockArgument argument) {
+             return argumentRole(function, argument.getArgNumber()) ==
+                        roles::kParameter &&
+                    getElementTypeOrSelf(argument).isBF16();
+           });
   for (Result &result : takeResults(function)) {
     auto index = dyn_cast_or_null<IntegerAttr>(result.get(kGradientAttr));
     if (!index) {
@@ -168,14 +177,14 @@ LogicalResult OptimizerBuilder::collect() {
              << ", which does not exist";
     unsigned argument = unsigned(index.getInt());
     Type type = getElementTypeOrSelf(function.getArgumentTypes()[argument]);
-    if (!type.isF32() && !type.isF64())
+    if (!type.isF32() && !type.isF64() && !type.isBF16())
       return function.emitError("optimizer: parameter '")
              << argumentName(function, argument) << "' has element type "
-             << type << "; updates need f32 or f64 parameters";
+             << type << "; updates need parameters of f32, f64 or bf16";
     FailureOr<Hyper> hyper = hyperOf(argument);
     if (failed(hyper))
       return failure();
-    if (hyper->roundsStates && type.isF64())
+    if (options.stateType != StateType::F32 && type.isF64())
       return function.emitError("optimizer: states of parameter '")
              << argumentName(function, argument) << "' are f64: state-type "
              << nameOf(options.stateType) << " is for f32";
@@ -183,6 +192,10 @@ LogicalResult OptimizerBuilder::collect() {
     parameter.index = argument;
     parameter.gradient = result.value;
     parameter.hyper = std::move(*hyper);
+    if (getElementTypeOrSelf(result.value) != elementOf(parameter)) {
+      TensorBuilder b(builder, updateLoc(parameter));
+      parameter.gradient = b.cast(result.value, elementOf(parameter));
+    }
     parameters.push_back(std::move(parameter));
   }
   if (parameters.empty())
@@ -193,13 +206,22 @@ LogicalResult OptimizerBuilder::collect() {
   return success();
 }
 
+/// Returns what a parameter's update is computed in.
+Type OptimizerBuilder::elementOf(const Parameter &parameter) {
+  Type stored =
+      getElementTypeOrSelf(function.getArgumentTypes()[parameter.index]);
+  return stored.isF64() ? stored : Type(builder.getF32Type());
+}
+
 /// Adds a state of the parameter's shape, of which a rank keeps what it keeps
-/// of the parameter; of its type, too, unless one is given.
+/// of the parameter; of the type that updates are computed in, unless one is
+/// given.
 BlockArgument OptimizerBuilder::addState(const Parameter &parameter,
                                          StringRef suffix, Type element) {
   std::string name = argumentName(function, parameter.index) + suffix.str();
   auto typed = [&](Type type) -> Type {
-    return element ? cast<RankedTensorType>(type).clone(element) : type;
+    return cast<RankedTensorType>(type).clone(element ? element
+                                                      : elementOf(parameter));
   };
   BlockArgument state =
       addArgument(function, typed(function.getArgumentTypes()[parameter.index]),
@@ -220,7 +242,7 @@ bool OptimizerBuilder::isNarrow(const Parameter &parameter) {
   if (auto whole =
           function.getArgAttrOfType<TypeAttr>(parameter.index, attrs::kWhole))
     type = whole.getValue();
-  return parameter.hyper.roundsStates &&
+  return options.stateType != StateType::F32 &&
          cast<RankedTensorType>(type).getNumElements() >= kLeastNarrowElements;
 }
 
@@ -249,7 +271,7 @@ void OptimizerBuilder::addArguments() {
   learningRate = addArgument(function, RankedTensorType::get({}, rate),
                              "learning_rate", roles::kLearningRate);
   step = findOrAddNumber(function, "step", roles::kStep);
-  if (options.stateType != StateType::F32)
+  if (rounds)
     rounding.emplace(function, step);
   lossScale.addArguments(function);
 }
@@ -257,8 +279,7 @@ void OptimizerBuilder::addArguments() {
 /// Returns the shared values, which are made for the first parameter that needs
 /// them; an argument is added for the shared state.
 Common &OptimizerBuilder::commonOf(const Parameter &parameter) {
-  Type element =
-      getElementTypeOrSelf(function.getArgumentTypes()[parameter.index]);
+  Type element = elementOf(parameter);
   const Common *alike = nullptr;
   for (Common &common : commons) {
     if (common.hyper->values != parameter.hyper.values ||
@@ -454,18 +475,23 @@ void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
   }
 }
 
-/// Rounds new states to what they are stored in.
-void OptimizerBuilder::roundStates(TensorBuilder &b, const Parameter &parameter,
-                                   MutableArrayRef<Value> states) {
+/// Rounds the new parameter and its states to what they are stored in.
+void OptimizerBuilder::round(TensorBuilder &b, const Parameter &parameter,
+                             MutableArrayRef<Value> values) {
+  BlockArgument stored = function.getArgument(parameter.index);
+  if (getElementTypeOrSelf(stored).isBF16())
+    rounding->round(b, stored, values.front(),
+                    argumentName(function, parameter.index));
   if (!isNarrow(parameter))
     return;
   SmallVector<Value *> rounded;
   SmallVector<std::string> names;
-  for (auto [value, argument] : llvm::zip_equal(states, parameter.state)) {
+  for (auto [value, argument] :
+       llvm::zip_equal(values.drop_front(), parameter.state)) {
     rounded.push_back(&value);
     names.push_back(argumentName(function, argument.getArgNumber()));
   }
-  rounding->round(b, function.getArgument(parameter.index), rounded, names);
+  rounding->round(b, stored, rounded, names);
 }
 
 void OptimizerBuilder::update(const Parameter &parameter,
@@ -473,14 +499,22 @@ void OptimizerBuilder::update(const Parameter &parameter,
   BlockArgument value = function.getArgument(parameter.index);
   TensorBuilder b(builder, updateLoc(parameter));
   const Common &common = commonOf(parameter);
+  Type element = elementOf(parameter);
   SmallVector<Value> state =
       llvm::map_to_vector(parameter.state, [&](BlockArgument stored) -> Value {
-        return b.cast(stored, getElementTypeOrSelf(value));
+        return b.cast(stored, element);
       });
-  UpdateBuilder u{b,    parameter.hyper, value, parameter.gradient, common.rate,
-                  step, common.scalars,  state, bool(lossScale)};
+  UpdateBuilder u{b,
+                  parameter.hyper,
+                  b.cast(value, element),
+                  parameter.gradient,
+                  common.rate,
+                  step,
+                  common.scalars,
+                  state,
+                  bool(lossScale)};
   SmallVector<Value> values = rule->build(u);
-  roundStates(b, parameter, MutableArrayRef(values).drop_front());
+  round(b, parameter, values);
   auto isUpdate = [](Value value) {
     auto maker = value.getDefiningOp<KernelOpInterface>();
     return maker && maker.getKernelKind() == KernelKind::Update;
@@ -491,10 +525,11 @@ void OptimizerBuilder::update(const Parameter &parameter,
     if (!isUpdate(updated))
       updated = lossScale.settled(b, updated, target);
   if (parameter.average) {
-    Value weight = b.cast(averageWeight, getElementTypeOrSelf(value));
-    Value change = b.mul(b.sub(values[0], parameter.average), weight);
+    Value weight = b.cast(averageWeight, element);
+    Value now = b.cast(values[0], element);
+    Value change = b.mul(b.sub(now, parameter.average), weight);
     Value average = b.add(parameter.average, change);
-    values.push_back(averageStarts ? b.select(averageStarts, values[0], average)
+    values.push_back(averageStarts ? b.select(averageStarts, now, average)
                                    : average);
     targets.push_back(parameter.average);
   }

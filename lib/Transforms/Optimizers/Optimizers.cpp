@@ -4,8 +4,8 @@
 //
 // Rules of torch.optim (2.x), and of Lion (Chen et al., "Symbolic discovery of
 // optimization algorithms", 2023). SGD and Adam are ops of their own where
-// their states are f32; the others are elementwise ops whose results are
-// assigned to the states, from which `fuse` makes one kernel for each
+// parameters and states are f32; the others are elementwise ops whose results
+// are assigned to the states, from which `fuse` makes one kernel for each
 // parameter.
 //
 //===----------------------------------------------------------------------===//
@@ -28,10 +28,10 @@ struct SgdRule : UpdateRule {
     return h["momentum"] > 0 ? Names{"/velocity"} : Names{};
   }
   Values scalars(ScalarBuilder &s) const override {
-    return s.h.roundsStates ? Values{s.rate, s.isOne} : Values{};
+    return s.h.rounds ? Values{s.rate, s.isOne} : Values{};
   }
   Values build(UpdateBuilder &u) const override {
-    if (u.h.roundsStates && !u.state.empty())
+    if (u.h.rounds)
       return formulas(u);
     auto number = [&](StringRef name) {
       return u.b.builder.getF64FloatAttr(u.h[name]);
@@ -53,6 +53,8 @@ private:
     TensorBuilder &b = u.b;
     double momentum = u.h["momentum"];
     Value g = u.decayed();
+    if (u.state.empty())
+      return {b.sub(u.param, b.mul(g, u.scalars[0]))};
     Value isFirst = b.compare(ComparePredicate::NE, u.scalars[1], 0);
     Value v = b.select(
         isFirst, g,
@@ -73,14 +75,14 @@ struct AdamRule : UpdateRule {
     return names;
   }
   Values scalars(ScalarBuilder &s) const override {
-    if (s.h["amsgrad"] == 0 && !s.h.roundsStates)
+    if (s.h["amsgrad"] == 0 && !s.h.rounds)
       return {};
     TensorBuilder &b = s.b;
     return {b.div(s.rate, s.correction("beta1")),
             b.make<RsqrtOp>(s.correction("beta2")), s.shrinking()};
   }
   Values build(UpdateBuilder &u) const override {
-    return u.h["amsgrad"] != 0 || u.h.roundsStates ? formulas(u) : plain(u);
+    return u.h["amsgrad"] != 0 || u.h.rounds ? formulas(u) : plain(u);
   }
 
 private:

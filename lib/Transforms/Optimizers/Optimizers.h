@@ -21,8 +21,8 @@ struct Hyper {
   const OptimizerKind *kind;
   HyperValues values;
   double rateScale = 1; ///< factor of the learning rate
-  /// New states are operands of ops that round them, so no op updates them.
-  bool roundsStates = false;
+  /// What is new may be an operand of ops that round it, so no op updates it.
+  bool rounds = false;
 
   double operator[](llvm::StringRef name) const {
     return hyperValue(*kind, values, name);
@@ -56,10 +56,10 @@ struct ScalarBuilder {
 struct UpdateBuilder {
   TensorBuilder &b;
   const Hyper &h;
-  mlir::Value param, grad;
-  mlir::Value rate;                    ///< 0-d, f32 or f64
-  mlir::Value step;                    ///< 0-d, i64
-  llvm::ArrayRef<mlir::Value> scalars; ///< in the parameter's element type
+  mlir::Value param, grad; ///< of the type that the update is computed in
+  mlir::Value rate;        ///< 0-d, f32 or f64
+  mlir::Value step;        ///< 0-d, i64
+  llvm::ArrayRef<mlir::Value> scalars; ///< of that type, too
   llvm::ArrayRef<mlir::Value> state;   ///< old values, as states() names them
   bool skips = false;                  ///< step 0: the update is not made
 

@@ -11,6 +11,7 @@
 
 namespace ckopt {
 #define GEN_PASS_DEF_OPTIMIZERPASS
+#define GEN_PASS_DEF_STOREPARAMETERSPASS
 #include "ckopt/Optimizers/Passes.h.inc"
 } // namespace ckopt
 
@@ -18,6 +19,16 @@ using namespace mlir;
 using namespace ckopt;
 
 namespace {
+struct StoreParameters : ckopt::impl::StoreParametersPassBase<StoreParameters> {
+  using StoreParametersPassBase::StoreParametersPassBase;
+
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        storeParameters(function);
+  }
+};
+
 struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
   using OptimizerPassBase::OptimizerPassBase;
   explicit Optimizer(const OptimizerOptions &options) {

@@ -1,4 +1,4 @@
-//===- StateRounding.cpp - states in bf16 ---------------------------------===//
+//===- StateRounding.cpp - states and parameters in bf16 ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -32,6 +32,28 @@ static Value roundedBy(TensorBuilder &b, Value x, Value u) {
   Value leaves =
       b.compare(ComparePredicate::LT, b.mul(u, gap), b.make<AbsOp>(rest));
   return b.cast(b.select(leaves, other, near), half);
+}
+
+void ckopt::storeParameters(func::FuncOp function) {
+  Type half = BFloat16Type::get(function.getContext());
+  for (BlockArgument argument : function.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (argumentRole(function, argument.getArgNumber()) != roles::kParameter ||
+        !type || !type.getElementType().isF32() || type.getRank() < 2 ||
+        type.getNumElements() < kLeastNarrowElements || argument.use_empty())
+      continue;
+    Operation *first = *argument.user_begin();
+    for (Operation *user : argument.getUsers())
+      if (user->isBeforeInBlock(first))
+        first = user;
+    OpBuilder builder(first);
+    auto wide = CastOp::create(builder, first->getLoc(), type, argument);
+    argument.replaceAllUsesExcept(wide, wide);
+    argument.setType(type.clone(half));
+  }
+  function.setFunctionType(FunctionType::get(
+      function.getContext(), function.front().getArgumentTypes(),
+      function.getResultTypes()));
 }
 
 StateRounding::StateRounding(func::FuncOp function, Value step)
@@ -74,6 +96,11 @@ Value StateRounding::draw(TensorBuilder &b, BlockArgument parameter,
     return drawShard(b, type, shards.getInt(), siteOf(name));
   return RandomOp::create(b.builder, b.loc, type, RandomKind::Uniform, seed,
                           step, uint64_t(siteOf(name)));
+}
+
+void StateRounding::round(TensorBuilder &b, BlockArgument parameter,
+                          Value &value, StringRef name) {
+  value = roundedBy(b, value, b.add(draw(b, parameter, name), 0x1p-25));
 }
 
 void StateRounding::round(TensorBuilder &b, BlockArgument parameter,

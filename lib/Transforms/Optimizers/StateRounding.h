@@ -1,4 +1,4 @@
-//===- StateRounding.h - states in bf16 -------------------------*- C++ -*-===//
+//===- StateRounding.h - states and parameters in bf16 ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,7 +7,8 @@
 // Method: a number goes to one of its two neighbors, with the probabilities
 // that make the mean the number itself. Random bits are functions of (seed,
 // step, names of states, element in the whole tensor), as those of dropout: two
-// states share an element's 24 bits, so each has 12. Guarantee: what a number
+// states share an element's 24 bits, so each has 12; a parameter has 24 of its
+// own, since most of its changes are small beside it. Guarantee: what a number
 // is rounded to depends on it and these bits alone (all arithmetic is exact),
 // not on schedules, layouts or shards. Below 2^-118 the nearest neighbor is
 // taken where kernels treat denormals as zero. O(states).
@@ -26,6 +27,9 @@ public:
   /// Finds or adds the seed's argument. `step`: number of the step, from 1.
   StateRounding(mlir::func::FuncOp function, mlir::Value step);
 
+  /// Replaces a parameter's new value, f32, by bf16. `name`: the parameter's.
+  void round(TensorBuilder &b, mlir::BlockArgument parameter,
+             mlir::Value &value, llvm::StringRef name);
   /// Replaces new states of a parameter, f32, by bf16. `names`: those of the
   /// states' arguments.
   void round(TensorBuilder &b, mlir::BlockArgument parameter,

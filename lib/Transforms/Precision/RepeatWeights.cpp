@@ -72,11 +72,17 @@ private:
 
 } // namespace
 
-/// Returns whether the value never changes and follows from no data.
+/// Returns whether the value follows from weights alone: from frozen ones, or
+/// from one that is stored in fewer bits and updated behind all who read it.
 bool WeightRepeater::isFixed(Value value) const {
   auto argument = dyn_cast<BlockArgument>(value);
-  return argument ? isStoredForGood(argument)
-                  : fixed.contains(value.getDefiningOp());
+  if (!argument)
+    return fixed.contains(value.getDefiningOp());
+  auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return isStoredForGood(argument) ||
+         (argumentRole(function, argument.getArgNumber()) ==
+              roles::kParameter &&
+          getElementTypeOrSelf(argument).isBF16());
 }
 
 bool WeightRepeater::isProduct(Operation *op) const {
