@@ -460,3 +460,32 @@ func.func private @several_results(%x: tensor<5x100xf32>, %y: tensor<5x100xf32>)
   %1 = ckopt.mul %x, %0 : (tensor<5x100xf32>, tensor<5x100xf32>) -> tensor<5x100xf32>
   return %0, %1 : tensor<5x100xf32>, tensor<5x100xf32>
 }
+
+// What updates store in few bits.
+// CHECK: @rounded_at_random: 1 kernels, 1 as code of the CPU, 1 as PTX
+func.func private @rounded_at_random(%x: tensor<5x100xf32>, %u: tensor<5x100xf32>) -> tensor<5x100xbf16>
+    attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.sigmoid %u : (tensor<5x100xf32>) -> tensor<5x100xf32>
+  %1 = ckopt.round_random %x, %0 : (tensor<5x100xf32>, tensor<5x100xf32>) -> tensor<5x100xbf16>
+  return %1 : tensor<5x100xbf16>
+}
+
+// CHECK: @dynamic_codes: 1 kernels, 1 as code of the CPU, 1 as PTX
+func.func private @dynamic_codes(%x: tensor<50x100xf32>, %y: tensor<50x100xf32>) -> (tensor<50x100xui8>, tensor<50x100xui8>)
+    attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.mul %y, %y : (tensor<50x100xf32>, tensor<50x100xf32>) -> tensor<50x100xf32>
+  %1 = ckopt.mul %0, %0 : (tensor<50x100xf32>, tensor<50x100xf32>) -> tensor<50x100xf32>
+  %2 = ckopt.mul %1, %1 : (tensor<50x100xf32>, tensor<50x100xf32>) -> tensor<50x100xf32>
+  %3 = ckopt.mul %2, %x : (tensor<50x100xf32>, tensor<50x100xf32>) -> tensor<50x100xf32>
+  %4 = ckopt.encode_dynamic %3 {has_sign} : (tensor<50x100xf32>) -> tensor<50x100xui8>
+  %5 = ckopt.encode_dynamic %2 : (tensor<50x100xf32>) -> tensor<50x100xui8>
+  return %4, %5 : tensor<50x100xui8>, tensor<50x100xui8>
+}
+
+// CHECK: @dynamic_numbers: 1 kernels, 1 as code of the CPU, 1 as PTX
+func.func private @dynamic_numbers(%x: tensor<50x100xui8>, %y: tensor<50x100xui8>) -> (tensor<50x100xf32>, tensor<50x100xf32>)
+    attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.decode_dynamic %x {has_sign} : (tensor<50x100xui8>) -> tensor<50x100xf32>
+  %1 = ckopt.decode_dynamic %y : (tensor<50x100xui8>) -> tensor<50x100xf32>
+  return %0, %1 : tensor<50x100xf32>, tensor<50x100xf32>
+}

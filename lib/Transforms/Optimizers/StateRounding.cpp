@@ -16,24 +16,6 @@ static int64_t siteOf(StringRef name) {
   return int64_t(kFirst | (llvm::xxh3_64bits(name) & (kFirst - 1)));
 }
 
-/// Returns x, f32, or the neighbor in bf16 that u, from [0, 1), tells.
-static Value roundedBy(TensorBuilder &b, Value x, Value u) {
-  Type half = b.builder.getBF16Type(), full = b.builder.getF32Type();
-  auto nearest = [&](Value value) { return b.cast(b.cast(value, half), full); };
-  Value near = nearest(x);
-  Value rest = b.sub(x, near);
-  // More than half of the distance to the next number, and less than three
-  // halves (Rump, Zimmermann, Boldo, Melquiond: "Computing predecessor and
-  // successor in rounding to nearest", 2009).
-  Value away = b.mul(b.make<AbsOp>(near), 0x1.02p-8);
-  Value isBelow = b.compare(ComparePredicate::LT, rest, 0);
-  Value other = nearest(b.add(near, b.select(isBelow, b.neg(away), away)));
-  Value gap = b.make<AbsOp>(b.sub(other, near));
-  Value leaves =
-      b.compare(ComparePredicate::LT, b.mul(u, gap), b.make<AbsOp>(rest));
-  return b.cast(b.select(leaves, other, near), half);
-}
-
 void ckopt::storeParameters(func::FuncOp function) {
   Type half = BFloat16Type::get(function.getContext());
   for (BlockArgument argument : function.getArguments()) {
@@ -100,7 +82,7 @@ Value StateRounding::draw(TensorBuilder &b, BlockArgument parameter,
 
 void StateRounding::round(TensorBuilder &b, BlockArgument parameter,
                           Value &value, StringRef name) {
-  value = roundedBy(b, value, b.add(draw(b, parameter, name), 0x1p-25));
+  value = b.make<RoundRandomOp>(value, draw(b, parameter, name));
 }
 
 void StateRounding::round(TensorBuilder &b, BlockArgument parameter,
@@ -112,9 +94,11 @@ void StateRounding::round(TensorBuilder &b, BlockArgument parameter,
   for (size_t i = 0; i < states.size(); i += 2) {
     Value scaled = b.mul(draw(b, parameter, names[i]), 0x1p12);
     Value high = b.make<FloorOp>(scaled);
-    *states[i] = roundedBy(b, *states[i], b.add(b.mul(high, 0x1p-12), kHalf));
+    auto rounded = [&](Value state, Value u) {
+      return b.make<RoundRandomOp>(state, b.add(u, kHalf));
+    };
+    *states[i] = rounded(*states[i], b.mul(high, 0x1p-12));
     if (i + 1 < states.size())
-      *states[i + 1] =
-          roundedBy(b, *states[i + 1], b.add(b.sub(scaled, high), kHalf));
+      *states[i + 1] = rounded(*states[i + 1], b.sub(scaled, high));
   }
 }

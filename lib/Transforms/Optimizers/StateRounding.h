@@ -9,9 +9,8 @@
 // step, names of states, element in the whole tensor), as those of dropout: two
 // states share an element's 24 bits, so each has 12; a parameter has 24 of its
 // own, since most of its changes are small beside it. Guarantee: what a number
-// is rounded to depends on it and these bits alone (all arithmetic is exact),
-// not on schedules, layouts or shards. Below 2^-118 the nearest neighbor is
-// taken where kernels treat denormals as zero. O(states).
+// is rounded to depends on it and these bits alone, not on schedules, layouts
+// or shards. O(states).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_TRANSFORMS_OPTIMIZERS_STATEROUNDING_H

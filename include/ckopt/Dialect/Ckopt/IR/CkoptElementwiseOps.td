@@ -75,6 +75,57 @@ def Ckopt_CastOp : Ckopt_Op<"cast", "Elementwise", [Elementwise, SameOperandsAnd
 }
 
 //===----------------------------------------------------------------------===//
+// What updates store in few bits.
+//===----------------------------------------------------------------------===//
+
+def Ckopt_SingleTensor : StaticShapeTensorOf<[F32]>;
+def Ckopt_CodeTensor : StaticShapeTensorOf<[UI8]>;
+
+// The result has the first operand's shape and the named element type.
+class Ckopt_NarrowOp<string mnemonic, string text, string element, int flops>
+    : Ckopt_InferOp<mnemonic, "Elementwise", [Elementwise, SameOperandsAndResultShape]> {
+  let summary = text;
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Flops<flops>.decl # Ckopt_Storage<"Full">.decl;
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *context, ::std::optional<::mlir::Location> loc,
+        ::mlir::ValueRange operands, ::mlir::DictionaryAttr, ::mlir::OpaqueProperties, ::mlir::RegionRange,
+        ::llvm::SmallVectorImpl<::mlir::Type> &results) {
+      return ::ckopt::inferBroadcast(loc, operands, }] # element # [{, results);
+    }
+  }];
+}
+
+def Ckopt_RoundRandomOp : Ckopt_NarrowOp<"round_random",
+    "x in bf16: the neighbor farther from 0 if the share of the distance that x has come, in steps of 2^-16, is above 1 - u",
+    "::mlir::BFloat16Type::get(context)", 6> {
+  let description = [{
+    For u that are uniform in [0, 1) the mean is x. Infinities and NaN stay.
+  }];
+  let arguments = (ins Ckopt_SingleTensor:$input, Ckopt_SingleTensor:$u);
+  let results = (outs StaticShapeTensorOf<[BF16]>:$output);
+}
+
+def Ckopt_EncodeDynamicOp : Ckopt_NarrowOp<"encode_dynamic",
+    "The code of the nearest number of the dynamic code book, of a number from [-1, 1], or without `has_sign` from [0, 1]",
+    "::mlir::IntegerType::get(context, 8, ::mlir::IntegerType::Unsigned)", 20> {
+  let description = [{
+    Codes of 8 bits as those of bitsandbytes and torchao (create_dynamic_map; Dettmers, "8-bit
+    approximations for parallelism in deep learning", 2015): seven decades down to 1e-7 (with signs
+    1e-6), each with twice the numbers of the one below, 0 and 1. They count numbers in their order.
+  }];
+  let arguments = (ins Ckopt_SingleTensor:$input, UnitAttr:$has_sign);
+  let results = (outs Ckopt_CodeTensor:$output);
+}
+
+def Ckopt_DecodeDynamicOp : Ckopt_NarrowOp<"decode_dynamic",
+    "The number that a code of the dynamic code book (see encode_dynamic) stands for",
+    "::mlir::Float32Type::get(context)", 10> {
+  let arguments = (ins Ckopt_CodeTensor:$input, UnitAttr:$has_sign);
+  let results = (outs Ckopt_SingleTensor:$output);
+}
+
+//===----------------------------------------------------------------------===//
 // Two or three operands: numpy broadcasting, equal element types.
 //===----------------------------------------------------------------------===//
 
