@@ -186,7 +186,8 @@ LogicalResult ProblemBuilder::findUpdates() {
              << "result " << update.result << " updates argument "
              << int64_t(int32_t(update.argument)) << ", which does not exist";
     BlockArgument argument = function.getArgument(update.argument);
-    if (value == argument || replaces(value) == int64_t(update.argument))
+    if (value == argument ||
+        replaces(getViewBase(value)) == int64_t(update.argument))
       continue;
     Operation *maker = value.getDefiningOp();
     bool readsOld = maker && llvm::any_of(getReads(maker), [&](Value read) {

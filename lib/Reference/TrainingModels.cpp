@@ -165,7 +165,7 @@ static LogicalResult interpretMovingAverage(MovingAverageOp op, Operands in,
 static LogicalResult interpretAssign(AssignOp, Operands in, Results out,
                                      const Environment &) {
   for (int64_t i = 0; i < out[0].size(); ++i)
-    out[0].real(i) = in[1]->real(i);
+    out[0].copy(i, *in[1], i);
   return success();
 }
 

@@ -100,8 +100,8 @@ void DriverFlags::addOptimizerFlags() {
       "also keep averages of the weights, D * old + (1 - D) * new each step",
       flag::number<double>("ema", opt.ema, 0, 1, /*open=*/true));
   add("state-type", "TYPE", Stepping,
-      "what optimizer states of weights are stored in: f32 (default), or bf16, "
-      "to which they are rounded at random",
+      "what optimizer states of weights are stored in: f32 (default), bf16, "
+      "to which they are rounded at random, or int8: codes and a scale for 256",
       flag::oneOf("state-type", opt.stateType));
   add("param-type", "TYPE", Stepping,
       "what trained weights are stored in: f32 (default), or bf16, to which "

@@ -3,6 +3,7 @@
 // RUN: ckopt-opt %s --optimizer="type=adamw state-type=bf16" | FileCheck %s
 // RUN: ckopt-opt %s --optimizer="type=adamw state-type=bf16" --canonicalize --cse --fuse | FileCheck %s --check-prefix=FUSED
 // RUN: ckopt-opt %s --optimizer="type=sgd momentum=0.9 state-type=bf16" | FileCheck %s --check-prefix=SGD
+// RUN: ckopt-opt %s --optimizer="type=adam weight-decay=0.1 clip-norm=1 state-type=int8" --canonicalize --cse --fuse | FileCheck %s --check-prefix=CODED
 // RUN: not ckopt-opt %s --optimizer="type=adamw state-type=int3" 2>&1 | FileCheck %s --check-prefix=TYPE
 
 // CHECK-LABEL: func.func @step(
@@ -29,7 +30,19 @@
 // SGD-SAME:    tensor<64x64xbf16> {ckopt.name = "a/velocity"
 // SGD-SAME:    tensor<4095xf32> {ckopt.name = "b/velocity"
 
-// TYPE: optimizer: state-type 'int3' is not one of f32, bf16
+// New states are computed once for their scales and once for their codes: no f32 of their size is
+// stored.
+// CODED-LABEL: func.func @step(
+// CODED-SAME:  tensor<64x64xui8> {ckopt.name = "a/m", ckopt.role = "optimizer_state"}
+// CODED-SAME:  tensor<16xf32> {ckopt.name = "a/m_scale", ckopt.role = "optimizer_state"}
+// CODED-SAME:  tensor<64x64xui8> {ckopt.name = "a/v"
+// CODED-SAME:  tensor<4095xf32> {ckopt.name = "b/m"
+// CODED:       ckopt.kernel_call {{.*}} -> (tensor<16xf32>, tensor<16xf32>)
+// CODED:       ckopt.kernel_call {{.*}} -> (tensor<16x256xf32>, tensor<16x256xui8>, tensor<16x256xui8>)
+// CODED-NOT:   ckopt.kernel_call {{.*}} -> tensor<16x256xf32>
+// CODED:       return
+
+// TYPE: optimizer: state-type 'int3' is not one of f32, bf16, int8
 func.func @step(
     %a: tensor<64x64xf32> {ckopt.name = "a", ckopt.role = "parameter"},
     %b: tensor<4095xf32> {ckopt.name = "b", ckopt.role = "parameter"},

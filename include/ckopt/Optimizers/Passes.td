@@ -45,6 +45,11 @@ def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
     that the mean is what was computed. Random numbers are functions of (seed, step, the state's name,
     element), for which there is an argument of role `seed`.
 
+    `state-type=int8`: such states, if their numbers fill blocks of 256, are codes of 8 bits
+    (`ckopt.encode_dynamic`; without a sign where a state has none) of what a block's numbers are
+    relative to the largest magnitude in it, which is a state `<state>_scale` of f32. The new parameter
+    is computed from new states before they are coded. So do bitsandbytes and torchao.
+
     Parameters of bf16 (see `store-parameters`) are updated likewise: what is computed in f32 from the
     f32 gradient is rounded at random. Their states and averages are f32 where `state-type` does not say
     otherwise.
@@ -75,7 +80,7 @@ def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
     Option<"clipNorm", "clip-norm", "::ckopt::Real", "0.0", "Largest global norm of the gradients (0: no clipping)">,
     Option<"accumulate", "accumulate", "int64_t", "1", "Micro-batches in a step">,
     Option<"ema", "ema", "::ckopt::Real", "0.0", "Decay of averaged parameters (0: none)">,
-    Option<"stateType", "state-type", "std::string", "\"f32\"", "What states are stored in: f32 or bf16">,
+    Option<"stateType", "state-type", "std::string", "\"f32\"", "What states are stored in: f32, bf16 or int8">,
     Option<"lossScaleGrowth", "loss-scale-growth", "int64_t", "2000", "Updates after which the loss's scale doubles (0: it stays)">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];

@@ -176,6 +176,9 @@ bool Grouping::worthComputingAgain(Operation *op,
   // Counts the elements that would be read for the value if everything cheap
   // above it is computed again too.
   int64_t elements = tensorType(op->getResult(0)).getNumElements();
+  // A state is in memory already, and what an update reads of it lives on.
+  bool updates = llvm::any_of(
+      needers, [&](unsigned id) { return units[id].kind == UnitKind::Update; });
   SmallVector<Value> work(op->getOperands());
   llvm::SmallDenseSet<Value> seen;
   double flops = flopsPerElement(op);
@@ -193,7 +196,8 @@ bool Grouping::worthComputingAgain(Operation *op,
       if (!isTrivial(maker))
         flops += flopsPerElement(maker);
       llvm::append_range(work, maker->getOperands());
-    } else if (2 * tensorType(value).getNumElements() > elements) {
+    } else if (2 * tensorType(value).getNumElements() > elements &&
+               !(updates && isa<BlockArgument>(base(value)))) {
       ++large;
     }
   }

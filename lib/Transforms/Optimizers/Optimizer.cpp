@@ -45,7 +45,8 @@ struct Parameter {
   Hyper hyper;
   BlockArgument gradientSum; ///< with micro-batches only
   SmallVector<BlockArgument, 2> state;
-  BlockArgument average; ///< with an EMA only
+  SmallVector<BlockArgument, 2> scales; ///< of states that are codes
+  BlockArgument average;                ///< with an EMA only
 };
 
 /// Values that all parameters of equal hyperparameters and element type share.
@@ -70,11 +71,14 @@ private:
   LogicalResult checkOptions();
   LogicalResult collect();
   FailureOr<Hyper> hyperOf(unsigned argument);
-  void addArguments();
+  LogicalResult addArguments();
   BlockArgument addState(const Parameter &parameter, StringRef suffix,
-                         Type element = {});
+                         Type element = {}, bool scales = false);
   Type elementOf(const Parameter &parameter);
   bool isNarrow(const Parameter &parameter);
+  LogicalResult addStates(Parameter &parameter);
+  Value seen(TensorBuilder &b, const Parameter &parameter, Value value);
+  SmallVector<Value> oldStates(TensorBuilder &b, const Parameter &parameter);
   void round(TensorBuilder &b, const Parameter &parameter,
              MutableArrayRef<Value> values);
   void shareSquares(TensorBuilder &b, MutableArrayRef<Value> sums,
@@ -85,6 +89,9 @@ private:
   Common &commonOf(const Parameter &parameter);
   void addScalars(SmallVectorImpl<Result> &results);
   void update(const Parameter &parameter, SmallVectorImpl<Result> &results);
+  void assign(const Parameter &parameter, ArrayRef<Value> values,
+              ArrayRef<BlockArgument> targets,
+              SmallVectorImpl<Result> &results);
   Location updateLoc(const Parameter &parameter);
   Result updateResult(Value value, BlockArgument argument);
 
@@ -215,13 +222,16 @@ Type OptimizerBuilder::elementOf(const Parameter &parameter) {
 
 /// Adds a state of the parameter's shape, of which a rank keeps what it keeps
 /// of the parameter; of the type that updates are computed in, unless one is
-/// given.
+/// given. `scales`: of blocks of such a state.
 BlockArgument OptimizerBuilder::addState(const Parameter &parameter,
-                                         StringRef suffix, Type element) {
+                                         StringRef suffix, Type element,
+                                         bool scales) {
   std::string name = argumentName(function, parameter.index) + suffix.str();
   auto typed = [&](Type type) -> Type {
-    return cast<RankedTensorType>(type).clone(element ? element
-                                                      : elementOf(parameter));
+    auto stored = cast<RankedTensorType>(type).clone(
+        element ? element : elementOf(parameter));
+    return scales ? stored.clone({stored.getNumElements() / kCodeBlock})
+                  : stored;
   };
   BlockArgument state =
       addArgument(function, typed(function.getArgumentTypes()[parameter.index]),
@@ -235,27 +245,52 @@ BlockArgument OptimizerBuilder::addState(const Parameter &parameter,
   return state;
 }
 
-/// Tells whether the parameter's states are not f32. Ranks that share it decide
-/// as one that has it whole.
+/// Tells whether the parameter's states are not f32: codes need whole blocks.
+/// Ranks that share it decide as one that has it whole.
 bool OptimizerBuilder::isNarrow(const Parameter &parameter) {
   Type type = function.getArgumentTypes()[parameter.index];
   if (auto whole =
           function.getArgAttrOfType<TypeAttr>(parameter.index, attrs::kWhole))
     type = whole.getValue();
+  int64_t elements = cast<RankedTensorType>(type).getNumElements();
   return options.stateType != StateType::F32 &&
-         cast<RankedTensorType>(type).getNumElements() >= kLeastNarrowElements;
+         elements >= kLeastNarrowElements &&
+         (options.stateType != StateType::INT8 || elements % kCodeBlock == 0);
 }
 
-void OptimizerBuilder::addArguments() {
+LogicalResult OptimizerBuilder::addStates(Parameter &parameter) {
+  bool isNarrow = this->isNarrow(parameter);
+  bool isCoded = isNarrow && options.stateType == StateType::INT8;
+  auto type =
+      cast<RankedTensorType>(function.getArgumentTypes()[parameter.index]);
+  if (isCoded && type.getNumElements() % kCodeBlock)
+    return function.emitError("optimizer: ")
+           << "a rank's part of '" << argumentName(function, parameter.index)
+           << "' has " << type.getNumElements()
+           << " numbers, no whole blocks of " << kCodeBlock << ": "
+           << Setting("state-type", "int8") +
+                  " is for other numbers of ranks, or for those that do not "
+                  "share weights";
+  Type stored = isCoded    ? Type(builder.getIntegerType(8, /*isSigned=*/false))
+                : isNarrow ? Type(builder.getBF16Type())
+                           : Type();
+  for (StateName state : rule->states(parameter.hyper)) {
+    parameter.state.push_back(addState(parameter, state.suffix, stored));
+    if (isCoded)
+      parameter.scales.push_back(
+          addState(parameter, (state.suffix + "_scale").str(), {}, true));
+  }
+  return success();
+}
+
+LogicalResult OptimizerBuilder::addArguments() {
   bool anyF64 = false, anyNarrow = false;
   for (Parameter &parameter : parameters) {
     Type type = function.getArgumentTypes()[parameter.index];
     anyF64 |= getElementTypeOrSelf(type).isF64();
-    Type stored = isNarrow(parameter) ? Type(builder.getBF16Type()) : Type();
-    for (StringRef suffix : rule->states(parameter.hyper)) {
-      parameter.state.push_back(addState(parameter, suffix, stored));
-      anyNarrow |= bool(stored);
-    }
+    if (failed(addStates(parameter)))
+      return failure();
+    anyNarrow |= isNarrow(parameter) && !parameter.state.empty();
     if (options.accumulate > 1)
       parameter.gradientSum = addState(parameter, "/grad_sum");
     if (options.ema > 0)
@@ -265,8 +300,11 @@ void OptimizerBuilder::addArguments() {
   if (options.stateType != StateType::F32 && !anyNarrow)
     function.emitWarning() << Setting("state-type", nameOf(options.stateType)) +
                                   ": the optimizer has no state of "
-                           << kLeastNarrowElements
-                           << " numbers or more, and smaller ones are f32";
+                           << kLeastNarrowElements << " numbers or more"
+                           << (options.stateType == StateType::INT8
+                                   ? " in whole blocks of 256, and others"
+                                   : ", and smaller ones")
+                           << " are f32";
   Type rate = anyF64 ? Type(builder.getF64Type()) : builder.getF32Type();
   learningRate = addArgument(function, RankedTensorType::get({}, rate),
                              "learning_rate", roles::kLearningRate);
@@ -274,6 +312,7 @@ void OptimizerBuilder::addArguments() {
   if (rounds)
     rounding.emplace(function, step);
   lossScale.addArguments(function);
+  return success();
 }
 
 /// Returns the shared values, which are made for the first parameter that needs
@@ -356,7 +395,8 @@ void OptimizerBuilder::splitMicroBatches() {
     Operation *sum = *parameter.gradientSum.user_begin();
     TensorBuilder b(builder, updateLoc(parameter));
     builder.setInsertionPoint(sum);
-    parameter.gradient = b.add(parameter.gradientSum, parameter.gradient);
+    parameter.gradient = b.add(seen(b, parameter, parameter.gradientSum),
+                               seen(b, parameter, parameter.gradient));
     // A sum that is not finite has no negative that clears it.
     if (lossScale)
       sum = clearedSum(sum, b);
@@ -379,8 +419,8 @@ Value OptimizerBuilder::ownPart(TensorBuilder &b, const Parameter &parameter,
   if (sharing.form == ShardForm::Whole)
     return parameter.gradient;
   shared = true;
-  return OwnRowsOp::create(b.builder, b.loc,
-                           sharing.toRows(b, parameter.gradient),
+  Value whole = b.reshape(parameter.gradient, sharing.whole.getShape());
+  return OwnRowsOp::create(b.builder, b.loc, sharing.toRows(b, whole),
                            ranks.getInt())
       .getResult(0);
 }
@@ -436,7 +476,7 @@ void OptimizerBuilder::clip(TensorBuilder &b) {
   Value factor = b.make<MinimumOp>(ratio, b.number(ratio, 1));
   for (Parameter &parameter : parameters)
     parameter.gradient =
-        b.mul(parameter.gradient,
+        b.mul(seen(b, parameter, parameter.gradient),
               b.cast(factor, getElementTypeOrSelf(parameter.gradient)));
 }
 
@@ -482,7 +522,7 @@ void OptimizerBuilder::round(TensorBuilder &b, const Parameter &parameter,
   if (getElementTypeOrSelf(stored).isBF16())
     rounding->round(b, stored, values.front(),
                     argumentName(function, parameter.index));
-  if (!isNarrow(parameter))
+  if (!isNarrow(parameter) || !parameter.scales.empty())
     return;
   SmallVector<Value *> rounded;
   SmallVector<std::string> names;
@@ -494,20 +534,56 @@ void OptimizerBuilder::round(TensorBuilder &b, const Parameter &parameter,
   rounding->round(b, stored, rounded, names);
 }
 
+/// Returns the value as rows of blocks, where these have scales: so the update
+/// sees all of the parameter.
+Value OptimizerBuilder::seen(TensorBuilder &b, const Parameter &parameter,
+                             Value value) {
+  int64_t elements = tensorType(value).getNumElements();
+  return parameter.scales.empty()
+             ? value
+             : b.reshape(value, {elements / kCodeBlock, kCodeBlock});
+}
+
+/// Returns the states, of the type that updates are computed in.
+SmallVector<Value> OptimizerBuilder::oldStates(TensorBuilder &b,
+                                               const Parameter &parameter) {
+  SmallVector<Value> values;
+  auto names = rule->states(parameter.hyper);
+  for (auto [i, stored] : llvm::enumerate(parameter.state)) {
+    if (parameter.scales.empty()) {
+      values.push_back(b.cast(stored, elementOf(parameter)));
+      continue;
+    }
+    BlockArgument scales = parameter.scales[i];
+    Value numbers =
+        b.make<DecodeDynamicOp>(seen(b, parameter, stored), names[i].hasSign);
+    int64_t blocks = tensorType(scales).getNumElements();
+    values.push_back(b.mul(numbers, b.reshape(scales, {blocks, 1})));
+  }
+  return values;
+}
+
+/// Returns the largest magnitude of each block, but no 0.
+static Value scalesOf(TensorBuilder &b, Value state) {
+  Value size = b.make<AbsOp>(state);
+  Value positive = b.make<MaximumOp>(size, b.number(size, 1e-12));
+  return b.make<ReduceOp>(
+      ReduceKindAttr::get(b.builder.getContext(), ReduceKind::Max), positive,
+      b.ints({1}), b.builder.getBoolAttr(false));
+}
+
 void OptimizerBuilder::update(const Parameter &parameter,
                               SmallVectorImpl<Result> &results) {
-  BlockArgument value = function.getArgument(parameter.index);
+  BlockArgument stored = function.getArgument(parameter.index);
   TensorBuilder b(builder, updateLoc(parameter));
   const Common &common = commonOf(parameter);
   Type element = elementOf(parameter);
-  SmallVector<Value> state =
-      llvm::map_to_vector(parameter.state, [&](BlockArgument stored) -> Value {
-        return b.cast(stored, element);
-      });
+  Value value = seen(b, parameter, stored);
+  SmallVector<Value> state = oldStates(b, parameter);
   UpdateBuilder u{b,
                   parameter.hyper,
                   b.cast(value, element),
-                  parameter.gradient,
+                  seen(b, parameter, parameter.gradient),
                   common.rate,
                   step,
                   common.scalars,
@@ -515,32 +591,54 @@ void OptimizerBuilder::update(const Parameter &parameter,
                   bool(lossScale)};
   SmallVector<Value> values = rule->build(u);
   round(b, parameter, values);
-  auto isUpdate = [](Value value) {
-    auto maker = value.getDefiningOp<KernelOpInterface>();
-    return maker && maker.getKernelKind() == KernelKind::Update;
-  };
-  SmallVector<BlockArgument> targets{value};
+  SmallVector<BlockArgument> targets{stored};
   llvm::append_range(targets, parameter.state);
-  for (auto [updated, target] : llvm::zip_equal(values, targets))
-    if (!isUpdate(updated))
-      updated = lossScale.settled(b, updated, target);
   if (parameter.average) {
+    Value average = seen(b, parameter, parameter.average);
     Value weight = b.cast(averageWeight, element);
-    Value now = b.cast(values[0], element);
-    Value change = b.mul(b.sub(now, parameter.average), weight);
-    Value average = b.add(parameter.average, change);
+    Value now = b.cast(lossScale.settled(b, values[0], value), element);
+    Value change = b.mul(b.sub(now, average), weight);
+    average = b.add(average, change);
     values.push_back(averageStarts ? b.select(averageStarts, now, average)
                                    : average);
     targets.push_back(parameter.average);
   }
-  // Adjacent assignments become one kernel.
-  for (auto [updated, target] : llvm::zip_equal(values, targets)) {
-    Value result =
-        isUpdate(updated)
-            ? updated
-            : AssignOp::create(builder, b.loc, target, updated).getOutput();
-    results.push_back(updateResult(result, target));
+  auto names = rule->states(parameter.hyper);
+  for (auto [i, scales] : llvm::enumerate(parameter.scales)) {
+    Value &coded = values[i + 1];
+    Value largest = scalesOf(b, coded);
+    Value column = b.reshape(largest, {tensorType(largest).getDimSize(0), 1});
+    coded = b.make<EncodeDynamicOp>(b.div(coded, column), names[i].hasSign);
+    values.push_back(largest);
+    targets.push_back(scales);
   }
+  assign(parameter, values, targets, results);
+}
+
+/// Makes new values of arguments updates of them; what is an update already
+/// stays. Adjacent assignments become one kernel.
+void OptimizerBuilder::assign(const Parameter &parameter,
+                              ArrayRef<Value> values,
+                              ArrayRef<BlockArgument> targets,
+                              SmallVectorImpl<Result> &results) {
+  TensorBuilder b(builder, updateLoc(parameter));
+  SmallVector<Value> settled, olds;
+  auto isUpdate = [](Value value) {
+    auto maker = value.getDefiningOp<KernelOpInterface>();
+    return maker && maker.getKernelKind() == KernelKind::Update;
+  };
+  for (auto [value, target] : llvm::zip_equal(values, targets)) {
+    olds.push_back(b.reshape(target, tensorType(value).getShape()));
+    bool decided = isUpdate(value) || target == parameter.average;
+    settled.push_back(decided ? value
+                              : lossScale.settled(b, value, olds.back()));
+  }
+  for (auto [value, old] : llvm::zip_equal(settled, olds))
+    if (!isUpdate(value))
+      value = AssignOp::create(builder, b.loc, old, value).getOutput();
+  for (auto [value, target] : llvm::zip_equal(settled, targets))
+    results.push_back(
+        updateResult(b.reshape(value, tensorType(target).getShape()), target));
 }
 
 LogicalResult OptimizerBuilder::run() {
@@ -550,7 +648,8 @@ LogicalResult OptimizerBuilder::run() {
       SymbolTable::lookupNearestSymbolFrom(function,
                                            builder.getStringAttr("accumulate")))
     return function.emitError("the module has an 'accumulate' already");
-  addArguments();
+  if (failed(addArguments()))
+    return failure();
   if (options.accumulate > 1)
     splitMicroBatches();
   if (lossScale) {

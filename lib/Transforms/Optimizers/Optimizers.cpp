@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace ckopt;
 using Values = SmallVector<Value>;
-using Names = SmallVector<StringRef>;
+using Names = SmallVector<StateName>;
 
 UpdateRule::~UpdateRule() = default;
 
@@ -69,9 +69,9 @@ struct AdamRule : UpdateRule {
   bool decoupled;
 
   Names states(const Hyper &h) const override {
-    Names names{"/m", "/v"};
+    Names names{"/m", StateName("/v", false)};
     if (h["amsgrad"] != 0)
-      names.push_back("/v_max");
+      names.push_back(StateName("/v_max", false));
     return names;
   }
   Values scalars(ScalarBuilder &s) const override {
@@ -119,7 +119,7 @@ private:
 
 struct RmspropRule : UpdateRule {
   Names states(const Hyper &h) const override {
-    Names names{"/v"};
+    Names names{StateName("/v", false)};
     if (h["centered"] != 0)
       names.push_back("/grad_avg");
     if (h["momentum"] > 0)
@@ -149,7 +149,9 @@ struct RmspropRule : UpdateRule {
 };
 
 struct AdagradRule : UpdateRule {
-  Names states(const Hyper &) const override { return {"/sum"}; }
+  Names states(const Hyper &) const override {
+    return {StateName("/sum", false)};
+  }
   Values scalars(ScalarBuilder &s) const override {
     TensorBuilder &b = s.b;
     Value past = b.sub(s.t, b.number(s.t, 1));
@@ -169,7 +171,9 @@ struct AdagradRule : UpdateRule {
 };
 
 struct AdadeltaRule : UpdateRule {
-  Names states(const Hyper &) const override { return {"/v", "/delta"}; }
+  Names states(const Hyper &) const override {
+    return {StateName("/v", false), StateName("/delta", false)};
+  }
   Values scalars(ScalarBuilder &s) const override { return {s.rate}; }
   Values build(UpdateBuilder &u) const override {
     TensorBuilder &b = u.b;
@@ -184,7 +188,9 @@ struct AdadeltaRule : UpdateRule {
 };
 
 struct AdamaxRule : UpdateRule {
-  Names states(const Hyper &) const override { return {"/m", "/inf"}; }
+  Names states(const Hyper &) const override {
+    return {"/m", StateName("/inf", false)};
+  }
   Values scalars(ScalarBuilder &s) const override {
     return {s.b.div(s.rate, s.correction("beta1"))};
   }
@@ -198,7 +204,9 @@ struct AdamaxRule : UpdateRule {
 };
 
 struct NadamRule : UpdateRule {
-  Names states(const Hyper &) const override { return {"/m", "/v"}; }
+  Names states(const Hyper &) const override {
+    return {"/m", StateName("/v", false)};
+  }
   StringRef sharedState() const override { return "mu_product"; }
   Values scalars(ScalarBuilder &s) const override {
     TensorBuilder &b = s.b;
@@ -229,7 +237,9 @@ struct NadamRule : UpdateRule {
 };
 
 struct RadamRule : UpdateRule {
-  Names states(const Hyper &) const override { return {"/m", "/v"}; }
+  Names states(const Hyper &) const override {
+    return {"/m", StateName("/v", false)};
+  }
   Values scalars(ScalarBuilder &s) const override {
     TensorBuilder &b = s.b;
     double beta2 = s.h["beta2"], limit = 2 / (1 - beta2) - 1;

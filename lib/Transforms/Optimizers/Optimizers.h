@@ -79,11 +79,20 @@ struct UpdateBuilder {
   }
 };
 
+/// A state of a parameter: the suffix of its name, and whether it can be below
+/// 0.
+struct StateName {
+  StateName(const char *suffix, bool hasSign = true)
+      : suffix(suffix), hasSign(hasSign) {}
+  llvm::StringRef suffix;
+  bool hasSign;
+};
+
 class UpdateRule {
 public:
   virtual ~UpdateRule();
-  /// Names the states that have the parameter's type, by their suffixes.
-  virtual llvm::SmallVector<llvm::StringRef> states(const Hyper &) const = 0;
+  /// Names the states that have the parameter's shape.
+  virtual llvm::SmallVector<StateName> states(const Hyper &) const = 0;
   /// Names one f64 scalar that all parameters of equal hyperparameters share,
   /// zero at first; "" for none.
   virtual llvm::StringRef sharedState() const { return ""; }

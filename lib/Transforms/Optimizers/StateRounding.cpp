@@ -70,9 +70,8 @@ Value StateRounding::drawShard(TensorBuilder &b, RankedTensorType type,
 }
 
 Value StateRounding::draw(TensorBuilder &b, BlockArgument parameter,
-                          StringRef name) {
-  auto type = RankedTensorType::get(tensorType(parameter).getShape(),
-                                    b.builder.getF32Type());
+                          ArrayRef<int64_t> shape, StringRef name) {
+  auto type = RankedTensorType::get(shape, b.builder.getF32Type());
   if (auto shards = function.getArgAttrOfType<IntegerAttr>(
           parameter.getArgNumber(), attrs::kShards))
     return drawShard(b, type, shards.getInt(), siteOf(name));
@@ -82,7 +81,8 @@ Value StateRounding::draw(TensorBuilder &b, BlockArgument parameter,
 
 void StateRounding::round(TensorBuilder &b, BlockArgument parameter,
                           Value &value, StringRef name) {
-  value = b.make<RoundRandomOp>(value, draw(b, parameter, name));
+  ArrayRef<int64_t> shape = tensorType(value).getShape();
+  value = b.make<RoundRandomOp>(value, draw(b, parameter, shape, name));
 }
 
 void StateRounding::round(TensorBuilder &b, BlockArgument parameter,
@@ -92,7 +92,8 @@ void StateRounding::round(TensorBuilder &b, BlockArgument parameter,
   // last one is added, so that probabilities are those of the middle.
   constexpr double kHalf = 0x1p-13;
   for (size_t i = 0; i < states.size(); i += 2) {
-    Value scaled = b.mul(draw(b, parameter, names[i]), 0x1p12);
+    Value scaled = b.mul(
+        draw(b, parameter, tensorType(parameter).getShape(), names[i]), 0x1p12);
     Value high = b.make<FloorOp>(scaled);
     auto rounded = [&](Value state, Value u) {
       return b.make<RoundRandomOp>(state, b.add(u, kHalf));

@@ -37,7 +37,7 @@ public:
 
 private:
   mlir::Value draw(TensorBuilder &b, mlir::BlockArgument parameter,
-                   llvm::StringRef name);
+                   llvm::ArrayRef<int64_t> shape, llvm::StringRef name);
   mlir::Value drawShard(TensorBuilder &b, mlir::RankedTensorType type,
                         int64_t shards, int64_t site);
 

@@ -92,8 +92,8 @@ def Ckopt_AssignOp : Ckopt_InferOp<"assign", "Update"> {
     Lets optimizers and averages be written with elementwise ops: what computes
     `value` fuses into the update's kernel where it has the state's shape.
   }];
-  let arguments = (ins Ckopt_FloatTensor:$old, Ckopt_FloatTensor:$value);
-  let results = (outs Ckopt_FloatTensor:$output);
+  let arguments = (ins Ckopt_NumTensor:$old, Ckopt_NumTensor:$value);
+  let results = (outs Ckopt_NumTensor:$output);
   let assemblyFormat = "$old `,` $value attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}}; }
