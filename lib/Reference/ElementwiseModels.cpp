@@ -387,9 +387,12 @@ static LogicalResult interpretEncode(EncodeDynamicOp op, Operands in,
                                      Results out, const Environment &) {
   std::vector<double> numbers = dynamicNumbers(op.getHasSign());
   for (int64_t i = 0; i < out[0].size(); ++i) {
-    auto nearest = llvm::min_element(numbers, [&](double a, double b) {
-      return std::abs(in[0]->real(i) - a) < std::abs(in[0]->real(i) - b);
-    });
+    double x = in[0]->real(i);
+    auto first = numbers.begin() + (!op.getHasSign() && x > 0);
+    auto nearest =
+        std::min_element(first, numbers.end(), [&](double a, double b) {
+          return std::abs(x - a) < std::abs(x - b);
+        });
     out[0].integer(i) = nearest - numbers.begin();
   }
   return success();

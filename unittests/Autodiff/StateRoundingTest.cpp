@@ -240,6 +240,8 @@ void expectCoded(Step &step, const std::string &name, const Published &book,
     ASSERT_NEAR(scales[i / Published::kBlock] / scale, 1, 1e-6) << name;
     for (size_t j = i; j < i + Published::kBlock; ++j) {
       int expected = book.quantize(numbers[j] / scale);
+      if (book.map.front() == 0 && numbers[j] > 0) // ours is never 0
+        expected = std::max(expected, 1);
       ASSERT_LE(std::abs(codes[j] - expected), 1) << name << " " << j;
       others += codes[j] != expected;
     }

@@ -400,9 +400,13 @@ static Value encodeDynamic(Operation *op, Value x, Emitter &e) {
   Value rank = e.add(
       first, e.select(e.cmpf(FloatCompare::OLT, steps, last), steps, last));
   const CodeDecade &least = decades.front(), &most = decades.back();
-  double zero = hasSign ? 0 : 1;
-  rank = e.select(isBelow(size, (least.low + least.spacing / 2) / 2),
-                  number(zero), rank);
+  // Without a sign, what is above 0 keeps a number to divide by.
+  double half = (least.low + least.spacing / 2) / 2;
+  Value isZero = hasSign ? isBelow(size, half)
+                         : e.cmpf(FloatCompare::OLE, size, number(0));
+  rank =
+      e.select(isZero, number(hasSign ? 0 : 1),
+               e.select(isBelow(size, least.low), number(least.first), rank));
   rank = e.select(isBelow(size, most.end), rank, number(2 * most.first));
   if (hasSign) // there is no -1
     rank = e.select(isBelow(x, 0),

@@ -113,6 +113,8 @@ def Ckopt_EncodeDynamicOp : Ckopt_NarrowOp<"encode_dynamic",
     Codes of 8 bits as those of bitsandbytes and torchao (create_dynamic_map; Dettmers, "8-bit
     approximations for parallelism in deep learning", 2015): seven decades down to 1e-7 (with signs
     1e-6), each with twice the numbers of the one below, 0 and 1. They count numbers in their order.
+    Without `has_sign`, numbers above 0 have codes above that of 0, since what is divided by their root
+    would be huge.
   }];
   let arguments = (ins Ckopt_SingleTensor:$input, UnitAttr:$has_sign);
   let results = (outs Ckopt_CodeTensor:$output);
