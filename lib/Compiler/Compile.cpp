@@ -136,7 +136,10 @@ llvm::Error Compilation::checkTrainedTypes() const {
           Setting("train", "'lora_.*'") +
           " and the like), convert the model to f32 (for speed on a GPU add " +
           Setting("precision", type) +
-          "), or keep weights in f32 and cast them where they are read");
+          "), or keep weights in f32 and cast them where they are read" +
+          (type == "bf16" ? "; " + Setting("param-type", "bf16") +
+                                " updates them as they are"
+                          : MessageText()));
 }
 
 /// Replaces random initialization rules; zeros and ones stay, since biases and
