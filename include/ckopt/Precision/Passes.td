@@ -40,10 +40,10 @@ def MixedPrecisionPass : Pass<"mixed-precision", "mlir::ModuleOp"> {
 }
 
 def RepeatWeightsPass : Pass<"repeat-weights", "mlir::ModuleOp"> {
-  let summary = "Lets products read frozen weights as they are stored";
+  let summary = "Lets products read narrow weights as they are stored";
   let description = [{
     Runs behind `fuse`, `mixed-precision` and `round-products`. What makes a factor of a product from
-    frozen weights and constants alone (a cast, a dequantization, unpacked numbers) moves into the
+    frozen weights, trained ones of bf16, and constants alone (a cast, a dequantization, unpacked numbers) moves into the
     product's kernel, where the target has kernels that make a factor block by block. Otherwise the
     factor is made just before its first reader, and again for a reader with more than eight products
     between it and the last one. Nothing else moves.

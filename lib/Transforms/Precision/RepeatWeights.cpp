@@ -1,12 +1,13 @@
-//===- RepeatWeights.cpp - frozen weights are wide for products alone -----===//
+//===- RepeatWeights.cpp - narrow weights are wide for products alone -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a frozen weight that is stored in 16, 8 or 4 bits is made wide for
-// the products that read it. One copy for all of them lives from the forward to
-// the backward pass, and all copies together take more bytes than a wide model.
+// Problem: a frozen weight that is stored in 16, 8 or 4 bits, or a trained one
+// of bf16, is made wide for the products that read it. One copy for all of them
+// lives from the forward to the backward pass, and all copies together take
+// more bytes than a wide model.
 //
-// Method: what makes a factor of a product from frozen weights and constants
+// Method: what makes a factor of a product from such weights and constants
 // alone becomes part of the product's kernel, which makes the factor block by
 // block (StoredProduct.cpp). Where the target has no such kernel, and for other
 // readers, the factor is made just before its first reader, and again for a
@@ -60,7 +61,7 @@ private:
   const CodegenOptions &codegen;
   /// Kernels of products with what makes a factor; null: there is none.
   std::map<std::string, func::FuncOp> joined;
-  /// Ops whose results follow from frozen weights and constants alone.
+  /// Ops whose results follow from narrow weights and constants alone.
   DenseSet<Operation *> fixed;
   /// Those that products read, and what leads to them.
   DenseSet<Operation *> repeated;

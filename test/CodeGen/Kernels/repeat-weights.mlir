@@ -39,15 +39,24 @@ func.func private @backward(%y: tensor<16x3000xf32>, %w: tensor<3000x2048xf32>) 
 
 // -----
 
-// A weight that changes, or that follows from data, stays as it is made; so does one that other
-// kernels read.
+// A trained weight of bf16 is read as it is stored, too. A state, and what follows from data, stays
+// as it is made; so does what other kernels read.
+// CHECK-LABEL: func.func @trained
+// CHECK: %[[A:.*]] = ckopt.kernel_call @widen(%arg0)
+// CHECK: ckopt.kernel_call @product_stored(%[[A]], %arg1)
+func.func @trained(%x: tensor<8x8xbf16> {ckopt.role = "input"}, %w: tensor<8x8xbf16> {ckopt.role = "parameter"}) -> tensor<8x8xf32> {
+  %a = ckopt.kernel_call @widen(%x) : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+  %b = ckopt.kernel_call @widen(%w) : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+  %c = ckopt.kernel_call @product(%a, %b) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %c : tensor<8x8xf32>
+}
 // CHECK-LABEL: func.func @others
 // CHECK: %[[A:.*]] = ckopt.kernel_call @widen(%arg0)
 // CHECK: %[[B:.*]] = ckopt.kernel_call @widen(%arg1)
 // CHECK: ckopt.kernel_call @product(%[[A]], %[[B]])
 // CHECK: %[[C:.*]] = ckopt.kernel_call @widen(%arg2)
 // CHECK: ckopt.kernel_call @root(%[[C]])
-func.func @others(%x: tensor<8x8xbf16> {ckopt.role = "input"}, %w: tensor<8x8xbf16> {ckopt.role = "parameter"}, %v: tensor<8x8xbf16> {ckopt.role = "frozen"}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+func.func @others(%x: tensor<8x8xbf16> {ckopt.role = "input"}, %w: tensor<8x8xbf16> {ckopt.role = "state"}, %v: tensor<8x8xbf16> {ckopt.role = "frozen"}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %a = ckopt.kernel_call @widen(%x) : (tensor<8x8xbf16>) -> tensor<8x8xf32>
   %b = ckopt.kernel_call @widen(%w) : (tensor<8x8xbf16>) -> tensor<8x8xf32>
   %c = ckopt.kernel_call @product(%a, %b) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
