@@ -115,7 +115,7 @@ void GraphImporter::outlineLargeConstants() {
       continue;
     HostTensor host = toHost(value);
     builder.setInsertionPoint(op);
-    Value formula = makeTriangle(builder, op.getLoc(), type, host);
+    Value formula = makeBand(builder, op.getLoc(), type, host);
     if (!formula && llvm::all_of(op->getUsers(), isElementwise))
       formula = makeRange(builder, op.getLoc(), type, host);
     if (formula) {
@@ -135,6 +135,20 @@ void GraphImporter::outlineLargeConstants() {
     op.getOutput().replaceAllUsesWith(argument);
     op.erase();
   }
+  // Those that were too large to be a constant of an op.
+  builder.setInsertionPointToStart(body);
+  for (auto [argument, value] : llvm::zip(arguments, body->getArguments())) {
+    auto weight = result.weights.find(argument.name);
+    if (!argument.removable || weight == result.weights.end() ||
+        value.use_empty() || !llvm::all_of(value.getUsers(), isElementwise))
+      continue;
+    if (Value formula = makeRange(builder, func.getLoc(),
+                                  cast<RankedTensorType>(value.getType()),
+                                  weight->second)) {
+      value.replaceAllUsesWith(formula);
+      argument.isMade = true;
+    }
+  }
 }
 
 void GraphImporter::removeUnusedArguments() {
@@ -144,12 +158,14 @@ void GraphImporter::removeUnusedArguments() {
     if (!argument.removable || !body->getArgument(unsigned(i)).use_empty())
       continue;
     unused.set(unsigned(i));
-    names += (names.empty() ? "'" : ", '") + argument.name + "'";
+    if (!argument.isMade)
+      names += (names.empty() ? "'" : ", '") + argument.name + "'";
     result.weights.erase(argument.name);
   }
   if (unused.none())
     return;
-  result.remarks.push_back("weights that no node reads: " + names);
+  if (!names.empty())
+    result.remarks.push_back("weights that no node reads: " + names);
   body->eraseArguments(unused);
   std::vector<Argument> kept;
   for (auto [i, argument] : llvm::enumerate(arguments))

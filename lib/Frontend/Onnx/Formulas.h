@@ -16,15 +16,17 @@
 
 namespace ckopt::onnx_frontend {
 
-/// Returns integers in equal steps along the only dimension that is not 1; null
-/// for other constants.
+/// Returns integers in equal steps along one dimension, the same along others;
+/// null for other constants.
 mlir::Value makeRange(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::RankedTensorType type, const HostTensor &value);
 
-/// Returns a matrix with one number (or bool) where column <= row + c, for a
-/// c >= 0, and another one elsewhere; null for other constants.
-mlir::Value makeTriangle(mlir::OpBuilder &builder, mlir::Location loc,
-                         mlir::RankedTensorType type, const HostTensor &value);
+/// Returns a matrix, or several equal ones, with one number (or bool) where the
+/// distance of column and row is at most a constant, and greater than another
+/// one (if there is one), and another number elsewhere; null for other
+/// constants.
+mlir::Value makeBand(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::RankedTensorType type, const HostTensor &value);
 
 } // namespace ckopt::onnx_frontend
 

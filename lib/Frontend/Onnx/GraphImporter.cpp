@@ -159,7 +159,7 @@ Value GraphImporter::constant(Location loc, const HostTensor &given,
   constexpr int64_t floatLimit = 4 << 10, integerLimit = 64 << 10;
   int64_t limit = ckopt::isFloat(value.dtype()) ? floatLimit : integerLimit;
   if (!splat && value.sizeInBytes() > limit) {
-    if (Value made = makeTriangle(builder, loc, type, value))
+    if (Value made = makeBand(builder, loc, type, value))
       return made;
     result.weights[name.str()] = value;
     return addArgument(type, name, roles::kConstant);

@@ -157,6 +157,7 @@ private:
     std::string name;
     llvm::SmallVector<mlir::NamedAttribute> attrs;
     bool removable = false;
+    bool isMade = false; ///< ops make what it holds
   };
 
   void createArguments();

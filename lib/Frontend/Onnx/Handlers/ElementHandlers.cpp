@@ -234,10 +234,37 @@ static std::optional<int64_t> firstOfNeighbours(NodeImporter &n,
   return first;
 }
 
+/// Returns whether stored tuples, too many to fold, name all elements of x in
+/// order.
+static bool namesAll(NodeImporter &n, Value x, Value indices) {
+  const HostTensor *given = n.graph.initializer(n.node.inputs[1]);
+  ArrayRef<int64_t> sizes = n.shape(x);
+  int64_t rank = n.rank(x), count = n.type(x).getNumElements();
+  if (!isa<BlockArgument>(indices) || !given || !rank || !n.rank(indices) ||
+      given->shape().back() != rank || given->numElements() != count * rank)
+    return false;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t element = 0;
+    for (int64_t d = 0; d < rank; ++d) {
+      int64_t index = given->getInt(i * rank + d);
+      if (index < 0 || index >= sizes[size_t(d)])
+        return false;
+      element = element * sizes[size_t(d)] + index;
+    }
+    if (element != i)
+      return false;
+  }
+  return true;
+}
+
 static LogicalResult gatherND(NodeImporter &n) {
   Value x = n.in(0), indices = indexOperand(n, 1);
   if (!x || !indices)
     return failure();
+  if (n.attrInt("batch_dims", 0) == 0 && namesAll(n, x, indices)) {
+    n.set(0, n.reshape(x, Shape(n.shape(indices).drop_back())));
+    return success();
+  }
   auto rows = linearize(n, x, indices, n.attrInt("batch_dims", 0));
   if (!rows)
     return failure();
