@@ -153,11 +153,18 @@ void ExportMatcher::explainConstants() {
     bool mask = llvm::all_of(value.uses, [&](OperandUse use) {
       return isMask(recovered.valueOf(use));
     });
-    if (!isCreation(op) && !mask)
+    // The number that masked scores get, for example.
+    bool fill = llvm::all_of(value.uses, [&](OperandUse use) {
+      return graph.nodes[use.node].op == "Where" && use.operand > 0 &&
+             recovered.valueOf(use).shape().empty();
+    });
+    if (!isCreation(op) && !mask && !fill)
       continue;
     value.explained = true;
     for (OperandUse use : value.uses)
-      noteConstant(use, mask ? "a mask" : ("made by '" + op + "'").str());
+      noteConstant(use, mask   ? "a mask"
+                        : fill ? "a number that a condition selects"
+                               : ("made by '" + op + "'").str());
   }
 }
 
