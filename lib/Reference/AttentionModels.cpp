@@ -21,8 +21,8 @@ namespace {
 template <typename Op> class ScoreRows {
 public:
   ScoreRows(Op op, Operands in)
-      : in(in), causal(op.getCausalOffset()), fill(op.getFillValue()),
-        scale(op.getScale().convertToDouble()) {
+      : in(in), causal(op.getCausalOffset()), window(op.getWindowSize()),
+        fill(op.getFillValue()), scale(op.getScale().convertToDouble()) {
     ArrayRef<int64_t> q = in[0]->getShape(), k = in[1]->getShape();
     rank = int64_t(q.size());
     batch = rank == 4 ? q[0] : 1;
@@ -35,6 +35,7 @@ public:
     size_t next = 3;
     bias = op.getBias() ? in[next++] : nullptr;
     mask = op.getMask() ? in[next++] : nullptr;
+    segments = op.getSegments() ? in[next++] : nullptr;
     seed = op.getSeed() ? next : 0;
     rest = next + (seed ? 2 : 0);
     ratio = seed ? op.getRatio()->convertToDouble() : 0;
@@ -70,10 +71,18 @@ public:
              (b * keyHeads + h / (heads / keyHeads)) * keys);
   }
 
-  /// Returns whether mask and causality allow the key.
+  /// Returns whether mask, causality, window and segments allow the key.
   bool allows(int64_t row, int64_t key) const {
-    if (causal && key > row % queries + *causal)
+    int64_t query = row % queries;
+    if ((causal && key > query + *causal) || (window && key <= query - *window))
       return false;
+    if (segments) {
+      int64_t sample =
+          segments->getDimSize(0) == 1 ? 0 : row / (heads * queries);
+      if (segments->get(sample * keys + query) !=
+          segments->get(sample * keys + key))
+        return false;
+    }
     return !mask || mask->get(elementOf(*mask, row, key)) != 0;
   }
 
@@ -97,10 +106,10 @@ public:
   }
 
   Operands in;
-  std::optional<int64_t> causal;
+  std::optional<int64_t> causal, window;
   double fill, scale;
   double ratio;
-  const Tensor *bias, *mask;
+  const Tensor *bias, *mask, *segments;
   size_t seed, rest; ///< operands: 0 for none, the one after all these
   int64_t rank, batch, heads, keyHeads, queries, keys, depth, width;
 

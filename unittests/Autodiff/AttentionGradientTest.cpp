@@ -19,7 +19,8 @@ using Ints = std::vector<int64_t>;
 struct Extras {
   std::optional<Ints> bias = {}, mask = {}; ///< their shapes
   std::optional<double> fill = {};
-  std::optional<int64_t> causal = {};
+  std::optional<int64_t> causal = {}, window = {};
+  std::optional<Ints> segments = {}; ///< their numbers, of all samples
   bool zeroEmptyRows = false, lse = false;
   double ratio = 0; ///< of a dropout
 };
@@ -44,11 +45,19 @@ GradientCase attention(std::string name, Ints query, Ints key, Ints value,
       return drops ? b.make<ConstantOp>(DenseElementsAttr::get(type, {value}))
                    : Value();
     };
+    Value segments;
+    if (extras.segments) {
+      auto type = RankedTensorType::get({1, int64_t(extras.segments->size())},
+                                        ops.getI64Type());
+      segments = b.make<ConstantOp>(
+          DenseElementsAttr::get(type, ArrayRef(*extras.segments)));
+    }
     auto op = AttentionOp::create(
-        ops, b.loc, in[0], in[1], in[2], bias, mask, scalar(3), scalar(5),
-        ops.getF64FloatAttr(0.7),
+        ops, b.loc, in[0], in[1], in[2], bias, mask, segments, scalar(3),
+        scalar(5), ops.getF64FloatAttr(0.7),
         extras.fill ? ops.getF64FloatAttr(*extras.fill) : FloatAttr(),
         extras.causal ? ops.getI64IntegerAttr(*extras.causal) : IntegerAttr(),
+        extras.window ? ops.getI64IntegerAttr(*extras.window) : IntegerAttr(),
         extras.zeroEmptyRows ? ops.getUnitAttr() : UnitAttr(),
         drops ? ops.getF64FloatAttr(extras.ratio) : FloatAttr(),
         drops ? ops.getI64IntegerAttr(7) : IntegerAttr());
@@ -61,7 +70,7 @@ GradientCase attention(std::string name, Ints query, Ints key, Ints value,
 
 std::vector<GradientCase> attentionCases() {
   Ints q{2, 4, 5, 3}, k{2, 4, 6, 3}, v{2, 4, 6, 2}, k2{2, 2, 6, 3},
-      v2{2, 2, 6, 2};
+      v2{2, 2, 6, 2}, v5{2, 4, 5, 2};
   return {
       attention("plain", q, k, v),
       attention("rank3", {4, 5, 3}, {4, 6, 3}, {4, 6, 2}),
@@ -82,6 +91,17 @@ std::vector<GradientCase> attentionCases() {
       attention("dropout", q, k, v, {.causal = 1, .ratio = 0.4}),
       attention("dropout_of_groups_and_bias", q, k2, v2,
                 {.bias = Ints{2, 4, 5, 6}, .ratio = 0.3}),
+      attention("window", q, k, v, {.causal = 1, .window = 2}),
+      attention("window_alone", q, k, v, {.window = 1}),
+      attention("segments", q, q, v5,
+                {.causal = 0, .segments = Ints{1, 1, 2, 2, 0}}),
+      attention("segments_and_bias", q, q, v5,
+                {.bias = Ints{4, 5, 5}, .segments = Ints{1, 0, 1, 0, 0}}),
+      attention("lse_of_bounds", q, q, v5,
+                {.causal = 0,
+                 .window = 3,
+                 .segments = Ints{1, 1, 1, 1, 4},
+                 .lse = true}),
       attention("lse", q, k2, v2, {.bias = Ints{5, 6}, .lse = true}),
   };
 }

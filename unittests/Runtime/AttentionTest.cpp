@@ -73,11 +73,26 @@ AttentionDesc causal(AttentionDesc a, int64_t offset, bool zeros = false) {
   return a;
 }
 
+AttentionDesc windowed(AttentionDesc a, int64_t window, bool zeros = false) {
+  a.hasWindow = true;
+  a.window = window;
+  a.zeroEmptyRows = zeros;
+  return a;
+}
+
+/// Samples have segments of their own, or all the same.
+AttentionDesc packed(AttentionDesc a, bool own = true) {
+  a.hasSegments = true;
+  a.segments = own ? a.keys : 0;
+  return a;
+}
+
 /// The tensors of an attention and its gradient, in the order of the
 /// gradient's arguments.
 template <typename T> struct Tensors {
   std::vector<T> q, k, v, bias;
   std::vector<unsigned char> mask;
+  std::vector<int64_t> segments;
   std::vector<T> o, lse, grad, dq, dk, dv;
   uint64_t seed = kSeed, step = kStep;
   int64_t site = kSite;
@@ -94,6 +109,15 @@ template <typename T> struct Tensors {
     for (int64_t i = 0; i < rows * a.keys; ++i) {
       state = state * 1664525u + 1013904223u;
       mask.push_back(state >> 24 & 1);
+    }
+    // Segments of 1 to 40 keys, the last one long, as if it were padding.
+    for (int64_t i = 0, number = 5, left = 0; i < a.batch * a.keys; ++i) {
+      if (left-- <= 0) {
+        state = state * 1664525u + 1013904223u;
+        left = state >> 24 & 1 ? state >> 26 & 31 : state >> 30;
+        ++number;
+      }
+      segments.push_back(i % a.keys < a.keys - a.keys / 8 ? number : -1);
     }
     o.assign(grad.size(), T(7));
     lse.assign(size_t(2 * rows), T(7));
@@ -116,6 +140,8 @@ template <typename T> struct Tensors {
       list.push_back(bias.data());
     if (a.hasMask)
       list.push_back(mask.data());
+    if (a.hasSegments)
+      list.push_back(segments.data());
     if (a.hasDropout)
       list.insert(list.end(), {&seed, &step});
     list.insert(list.end(), {o.data(), lse.data()});
@@ -143,8 +169,11 @@ void execute(PrimitiveDesc desc, const std::vector<void *> &args,
 }
 
 template <typename T>
-Tensors<T> computed(const AttentionDesc &a, int32_t threads) {
+Tensors<T> computed(const AttentionDesc &a, int32_t threads,
+                    const std::vector<int64_t> &segments = {}) {
   Tensors<T> t(a);
+  if (!segments.empty())
+    t.segments = segments;
   PrimitiveDesc desc;
   desc.dtype = sizeof(T) == 8 ? DType::F64 : DType::F32;
   desc.attention = a;
@@ -194,7 +223,10 @@ private:
       s *= scale;
       if (a.hasBias)
         s += t.bias[at(a.bias, b, h, i) + j * a.bias[3]];
+      const int64_t *segments = t.segments.data() + b * a.segments;
       open[j] = !(a.causal && j > i + a.offset) &&
+                !(a.hasWindow && j <= i - a.window) &&
+                !(a.hasSegments && segments[i] != segments[j]) &&
                 !(a.hasMask && !t.mask[at(a.mask, b, h, i) + j * a.mask[3]]);
       p[j] = open[j] ? s : fill;
       greatest = std::max(greatest, p[j]);
@@ -234,12 +266,14 @@ void dropInfinite(std::vector<T> &got, std::vector<double> &expected) {
       got[i] = T(expected[i] = 0);
 }
 
-template <typename T> void check(const AttentionDesc &a, double tolerance) {
+template <typename T>
+void check(const AttentionDesc &a, double tolerance,
+           const std::vector<int64_t> &segments = {}) {
   PrimitiveDesc desc;
   desc.kind = PrimitiveKind::Attention;
   desc.attention = a;
   SCOPED_TRACE(describe(desc));
-  Tensors<T> t = computed<T>(a, 2);
+  Tensors<T> t = computed<T>(a, 2, segments);
   Expected<T> e(a, t);
   std::vector<T> lse = t.rounded();
   dropInfinite(lse, e.lse);
@@ -250,7 +284,7 @@ template <typename T> void check(const AttentionDesc &a, double tolerance) {
   EXPECT_LT(worst(t.dv, e.dv), tolerance);
   // Any number of threads gives the same bits.
   for (int32_t threads : {1, 3}) {
-    Tensors<T> other = computed<T>(a, threads);
+    Tensors<T> other = computed<T>(a, threads, segments);
     EXPECT_EQ(other.o, t.o);
     EXPECT_EQ(other.dq, t.dq);
     EXPECT_EQ(other.dk, t.dk);
@@ -258,9 +292,9 @@ template <typename T> void check(const AttentionDesc &a, double tolerance) {
   }
 }
 
-void both(const AttentionDesc &a) {
-  check<float>(a, 3e-6);
-  check<double>(a, 1e-13);
+void both(const AttentionDesc &a, const std::vector<int64_t> &segments = {}) {
+  check<float>(a, 3e-6, segments);
+  check<double>(a, 1e-13, segments);
 }
 
 } // namespace
@@ -329,6 +363,84 @@ TEST(Attention, Causality) {
   both(causal(sized(1, 2, 2, 150, 150, 8, 8), 0));
   both(causal(sized(1, 2, 2, 70, 150, 8, 8, true), 80));
   both(causal(sized(2, 1, 1, 40, 20, 8, 8), 3));
+}
+
+TEST(Attention, Windows) {
+  for (int64_t window : {1, 2, 17, 100, 700}) {
+    both(windowed(causal(sized(1, 2, 2, 150, 150, 8, 8), 0), window));
+    both(windowed(causal(sized(1, 1, 1, 700, 700, 4, 4), 0), window));
+  }
+  both(windowed(causal(sized(1, 4, 2, 70, 150, 8, 8, true), 80), -20));
+  both(windowed(causal(sized(1, 1, 1, 600, 1100, 4, 4), 40), 30)); // both sides
+  both(windowed(sized(1, 1, 1, 300, 600, 8, 8), 20));
+  both(dropped(windowed(causal(sized(1, 2, 2, 200, 200, 8, 8), 0), 33), 0.3));
+}
+
+TEST(Attention, WindowsBesideMasks) {
+  AttentionDesc a = windowed(causal(sized(2, 2, 1, 170, 170, 8, 8), 0), 60);
+  a.hasBias = true;
+  a.bias[1] = 170 * 170, a.bias[2] = 170, a.bias[3] = 1;
+  both(a);
+  both(masked(windowed(a, 60, /*zeros=*/true), kNone));
+}
+
+TEST(Attention, WindowsLeaveRowsWithoutKeys) {
+  both(windowed(sized(1, 1, 1, 300, 120, 8, 8), 40, /*zeros=*/true));
+  both(windowed(causal(sized(1, 1, 1, 300, 300, 8, 8), -9), 5, /*zeros=*/true));
+  Tensors<float> t =
+      computed<float>(windowed(sized(1, 1, 1, 9, 3, 2, 2), 1), 1);
+  EXPECT_TRUE(std::isnan(t.o[6]) && std::isnan(t.lse[6]));
+  EXPECT_FALSE(std::isnan(t.o[2]) || std::isnan(t.lse[2]));
+}
+
+TEST(Attention, Segments) {
+  for (bool own : {false, true}) {
+    both(packed(causal(sized(2, 2, 2, 150, 150, 8, 8), 0), own));
+    both(packed(sized(2, 2, 1, 290, 290, 8, 8, true), own));
+  }
+  both(packed(causal(sized(1, 2, 1, 1100, 1100, 4, 4), 0)));
+  both(packed(windowed(causal(sized(1, 2, 2, 300, 300, 8, 8), 0), 12)));
+  both(dropped(packed(causal(sized(2, 2, 2, 200, 200, 8, 8), 0)), 0.3));
+  both(masked(windowed(packed(causal(sized(1, 2, 2, 140, 140, 8, 8), 0)), 50,
+                       /*zeros=*/true),
+              kNone));
+}
+
+// Any numbers are right, in whatever order.
+TEST(Attention, SegmentsInAnyOrder) {
+  std::vector<int64_t> back, mixed, single(600, -3);
+  for (int64_t i = 0; i < 600; ++i) {
+    back.push_back((int64_t(1) << 40) - i / 70);
+    mixed.push_back(i * i / 50 % 4);
+  }
+  for (const auto &segments : {back, mixed, single}) {
+    both(packed(causal(sized(1, 2, 2, 600, 600, 4, 4), 0)), segments);
+    both(packed(sized(1, 1, 1, 600, 600, 4, 4)), segments);
+    both(packed(windowed(causal(sized(1, 1, 1, 600, 600, 4, 4), -1), 90, true)),
+         segments);
+  }
+}
+
+// Keys that bounds leave out add nothing: the bits are those of a mask.
+TEST(Attention, BoundsHaveTheBitsOfMasks) {
+  AttentionDesc a = windowed(causal(sized(1, 2, 2, 700, 700, 8, 8), 0), 90);
+  AttentionDesc b = masked(sized(1, 2, 2, 700, 700, 8, 8), kNone);
+  Tensors<float> bounded = computed<float>(packed(a), 1), t(b);
+  for (size_t i = 0; i < t.mask.size(); ++i) {
+    int64_t row = int64_t(i) / 700 % 700, key = int64_t(i) % 700;
+    t.mask[i] = key <= row && key > row - 90 &&
+                t.segments[size_t(row)] == t.segments[size_t(key)];
+  }
+  PrimitiveDesc desc;
+  desc.attention = b;
+  desc.kind = PrimitiveKind::Attention;
+  execute(desc, t.args(b, false), 1);
+  desc.kind = PrimitiveKind::AttentionGrad;
+  execute(desc, t.args(b, true), 1);
+  EXPECT_EQ(bounded.o, t.o);
+  EXPECT_EQ(bounded.dq, t.dq);
+  EXPECT_EQ(bounded.dk, t.dk);
+  EXPECT_EQ(bounded.dv, t.dv);
 }
 
 TEST(Attention, RowsWithoutKeys) {
@@ -420,7 +532,8 @@ TEST(Attention, Halves) {
   grouped.bias[2] = 30, grouped.bias[3] = 1;
   for (const AttentionDesc &a :
        {sized(1, 2, 2, 130, 197, 64, 64, true),
-        causal(sized(1, 2, 1, 150, 530, 8, 24), 380), grouped}) {
+        causal(sized(1, 2, 1, 150, 530, 8, 24), 380), grouped,
+        packed(windowed(causal(sized(1, 2, 1, 530, 530, 8, 24), 0), 99))}) {
     checkHalves<ckopt::BFloat16>(a, 0x1p-8);
     checkHalves<ckopt::Half>(a, 0x1p-10);
   }

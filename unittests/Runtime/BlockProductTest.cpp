@@ -9,6 +9,7 @@
 #include "../../lib/Runtime/Cpu/AttentionRows.h"
 #include "PrimitiveFixture.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace ckopt::runtime;
@@ -38,19 +39,15 @@ template <typename T> struct Rows {
 template <typename T> struct Shape {
   int64_t m, n, k;
   bool across, add, panels;
-  Triangle triangle = Triangle::None;
-  int64_t diagonal = 0;
+  Bounded bounded = Bounded::None;
+  int64_t most = 0, least = -1000; ///< of key - row
 };
-
-/// Returns whether element (i, l) of a, or (i, l) of c, is left out.
-bool above(int64_t row, int64_t key, int64_t diagonal) {
-  return key > row + diagonal;
-}
 
 template <typename T> void checkProduct(Instructions with, Shape<T> s) {
   SCOPED_TRACE(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" +
-               std::to_string(s.k) + ", triangle " +
-               std::to_string(int(s.triangle)));
+               std::to_string(s.k) + ", bounded " +
+               std::to_string(int(s.bounded)) + ": " + std::to_string(s.least) +
+               " to " + std::to_string(s.most));
   Rows<T> a(s.across ? s.k : s.m, s.across ? s.m : s.k,
             (s.across ? s.m : s.k) + 3, 1);
   Rows<T> b(s.panels ? s.n : s.k, s.panels ? s.k : s.n,
@@ -66,11 +63,22 @@ template <typename T> void checkProduct(Instructions with, Shape<T> s) {
   auto left = [&](int64_t i, int64_t l) -> T & {
     return s.across ? a.at(l, i) : a.at(i, l);
   };
-  // What a triangle leaves out is zero, as its owner has it.
+  bool isByRow = s.bounded != Bounded::Rows;
+  int64_t keys = s.bounded == Bounded::Columns ? s.n : isByRow ? s.k : s.m;
+  std::vector<int32_t> first, end;
+  for (int64_t i = 0; i < (isByRow ? s.m : s.k); ++i) {
+    first.push_back(int32_t(std::clamp<int64_t>(i + s.least, 0, keys)));
+    end.push_back(int32_t(std::clamp<int64_t>(i + s.most + 1, 0, keys)));
+  }
+  /// Returns whether a row does not look at a key.
+  auto closed = [&](int64_t row, int64_t key) {
+    return key < first[size_t(row)] || key >= end[size_t(row)];
+  };
+  // What bounds leave out is zero, as its owner has it.
   for (int64_t i = 0; i < s.m; ++i)
     for (int64_t l = 0; l < s.k; ++l)
-      if ((s.triangle == Triangle::Depth && above(i, l, s.diagonal)) ||
-          (s.triangle == Triangle::Rows && above(l, i, s.diagonal)))
+      if ((s.bounded == Bounded::Depth && closed(i, l)) ||
+          (s.bounded == Bounded::Rows && closed(l, i)))
         left(i, l) = 0;
   Rows<T> before = c;
   BlockProduct<T> p{s.m,
@@ -86,12 +94,13 @@ template <typename T> void checkProduct(Instructions with, Shape<T> s) {
                     c.pitch,
                     s.add,
                     /*wide=*/false,
-                    s.triangle,
-                    s.diagonal};
+                    s.bounded,
+                    first.data(),
+                    end.data()};
   blockMultiply<T>(with)(p);
   for (int64_t i = 0; i < s.m; ++i) {
     for (int64_t j = 0; j < s.n; ++j) {
-      if (s.triangle == Triangle::Columns && above(i, j, s.diagonal))
+      if (s.bounded == Bounded::Columns && closed(i, j))
         continue;
       double sum = s.add ? double(before.at(i, j)) : 0;
       for (int64_t l = 0; l < s.k; ++l)
@@ -111,16 +120,16 @@ template <typename T> void checkProducts(Instructions with) {
       for (int64_t k : {1, 7, 96, 201})
         for (bool across : {false, true})
           checkProduct<T>(with, {m, n, k, across, m % 2 == 0, n % 2 == 0});
-  for (int64_t diagonal : {-9, 0, 4, 40}) {
-    for (bool add : {false, true}) {
-      checkProduct<T>(
-          with, {20, 70, 9, false, add, true, Triangle::Columns, diagonal});
-      checkProduct<T>(
-          with, {20, 17, 130, false, add, false, Triangle::Depth, diagonal});
-      checkProduct<T>(
-          with, {70, 17, 110, true, add, false, Triangle::Rows, diagonal});
-    }
-  }
+  for (int64_t most : {-9, 0, 4, 40})
+    for (int64_t least : {-1000, -30, -7, 2, 60})
+      for (bool add : {false, true}) {
+        checkProduct<T>(
+            with, {20, 70, 9, false, add, true, Bounded::Columns, most, least});
+        checkProduct<T>(with, {20, 17, 130, false, add, false, Bounded::Depth,
+                               most, least});
+        checkProduct<T>(
+            with, {70, 17, 110, true, add, false, Bounded::Rows, most, least});
+      }
 }
 
 TEST_P(Blocks, MultiplyF32) { checkProducts<float>(GetParam()); }

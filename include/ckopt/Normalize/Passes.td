@@ -157,8 +157,9 @@ def FuseAttentionPass : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
   let description = [{
     A product, masks, biases and factors, a softmax over the last dimension and a second
     product that reads nothing else become `ckopt.attention`, if there are at least
-    `least-keys` keys. Constant masks that are a triangle become `causal`, a dropout behind the
-    softmax becomes the op's own. A trained bias leaves things as they are; a remark says so.
+    `least-keys` keys. Masks that bound keys by their distance from the row become `causal` and
+    `window`, masks that compare numbers of rows and keys `segments`; a dropout behind the softmax
+    becomes the op's own. A trained bias leaves things as they are; a remark says so.
 
     ```mlir
     %s = ckopt.matmul %q, %k {transpose_rhs} : ...

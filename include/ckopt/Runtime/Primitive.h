@@ -53,9 +53,10 @@ enum class PrimitiveKind : uint32_t {
   ConvForward,    ///< args: x, w, y
   ConvInputGrad,  ///< args: dy, w, dx
   ConvWeightGrad, ///< args: x, dy, dw
-  Attention,      ///< args: q, k, v, [bias], [mask], [seed, step], o, lse
-  AttentionGrad,  ///< args: q, k, v, [bias], [mask], [seed, step], o, lse, do,
-                  ///< dq, dk, dv
+  Attention,      ///< args: q, k, v, [bias], [mask], [segments], [seed, step],
+                  ///< o, lse
+  AttentionGrad,  ///< args: q, k, v, [bias], [mask], [segments], [seed, step],
+                  ///< o, lse, do, dq, dk, dv
   AllReduce,      ///< args: tensors, then their sums over ranks
   Rank,           ///< args: the number of the rank, i64
   AllGather,      ///< args: each rank's rows of tensors, then the whole tensors
@@ -131,11 +132,13 @@ struct ConvDesc {
 };
 
 /// Attention over [batch, heads, rows, columns]: query head h reads the key
-/// head h / (heads / keyHeads). A score is scale * q . k + bias where mask and
-/// causality allow the key, else `fill`; causality allows key j in row i where
-/// j <= i + offset. Strides are in elements, for batch, head and row; columns
-/// have stride 1. Those of bias and mask (bytes, 0 or 1) are for batch, query
-/// head, row and key, 0 where they broadcast. lse is dense [batch, heads,
+/// head h / (heads / keyHeads). A score is scale * q . k + bias where the mask
+/// allows the key, else `fill`. Causality allows key j in row i where j <= i +
+/// offset, a window where j > i - window, segments (i64, dense, [keys] of each
+/// sample, or of all if their stride is 0) where row and key have one number;
+/// elsewhere scores are -inf. Strides are in elements, for batch, head and row;
+/// columns have stride 1. Those of bias and mask (bytes, 0 or 1) are for batch,
+/// query head, row and key, 0 where they broadcast. lse is dense [batch, heads,
 /// queries, 2]: the log of the row's sum, and its rounding error; f32 if dtype
 /// is f16 or bf16.
 ///
@@ -152,8 +155,9 @@ struct AttentionDesc {
   int64_t qGrad[3] = {0, 0, 0}, kGrad[3] = {0, 0, 0}, vGrad[3] = {0, 0, 0};
   bool hasBias = false, hasMask = false;
   int64_t bias[4] = {0, 0, 0, 0}, mask[4] = {0, 0, 0, 0};
-  bool causal = false;
-  int64_t offset = 0;
+  bool causal = false, hasWindow = false, hasSegments = false;
+  int64_t offset = 0, window = 0;
+  int64_t segments = 0;       ///< stride of samples
   bool zeroEmptyRows = false; ///< rows without keys: zeros, else NaN
   bool hasDropout = false;
   uint64_t scale = 0, fill = 0, ratio = 0; ///< the bits of doubles

@@ -252,9 +252,10 @@ void AttentionTile::emitQueryGradient(Value block) {
              k = keysOf(h, in.k, a.k, a.depth),
              v = keysOf(h, in.v, a.v, a.width),
              grad = queriesOf(h, in.grad, a.grad, a.width);
-  tile.run(keyBlocksOf(own.row), [&](Value number) {
+  Blocks blocks = keyBlocksOf(h, own.row);
+  tile.run(blocks.count, [&](Value number) {
     Gradient g = own;
-    g.key = e.mul(number, e.index(kTile));
+    g.key = blocks.at(e, number);
     TileProducts::Steps steps;
     tile.addScores(steps, q, g.row, k, g.key, g.products);
     follow(steps, [=, this, &tile](Value t) { weighScores(tile, g, t); });
@@ -273,7 +274,6 @@ void AttentionTile::emitQueryGradient(Value block) {
 /// Emits gradients of keys, of values, or of both, for a block of keys.
 void AttentionTile::emitKeySums(Value block, bool hasKeys, bool hasValues) {
   int64_t tiles = llvm::divideCeil(a.keys, kTile),
-          rowTiles = llvm::divideCeil(a.queries, kTile),
           members = a.heads / a.keyHeads;
   SmallVector<Value> at = split(e, block, {a.batch, a.keyHeads, tiles});
   TileProducts tile = products(/*withGrad=*/true);
@@ -293,13 +293,8 @@ void AttentionTile::emitKeySums(Value block, bool hasKeys, bool hasValues) {
     if (hasValues)
       clearSums(e, tile, ofValues, a.width);
   });
-  // The first block of queries that read the first key.
-  Value first = e.index(0);
-  if (leavesOut()) {
-    first = e.maximum(e.sub(own.key, e.index(a.offset)), first);
-    first = arith::DivUIOp::create(e.b, first, e.index(kTile));
-  }
-  Value count = e.maximum(e.sub(e.index(rowTiles), first), e.index(0));
+  Blocks blocks = queryBlocksOf(own.head, own.key);
+  Value count = blocks.count;
   TensorRows k = keysOf(own.head, in.k, a.k, a.depth),
              v = keysOf(own.head, in.v, a.v, a.width);
   tile.run(e.mul(count, e.index(members)), [&](Value number) {
@@ -310,8 +305,7 @@ void AttentionTile::emitKeySums(Value block, bool hasKeys, bool hasValues) {
           e.add(g.head.head, arith::DivUIOp::create(e.b, number, divisor));
       number = arith::RemUIOp::create(e.b, number, divisor);
     }
-    g.row = e.minimum(e.add(first, number), e.index(rowTiles - 1));
-    g.row = e.mul(g.row, e.index(kTile));
+    g.row = blocks.at(e, number);
     TensorRows q = queriesOf(g.head, in.q, a.q, a.depth),
                grad = queriesOf(g.head, in.grad, a.grad, a.width);
     TileProducts::Steps steps;

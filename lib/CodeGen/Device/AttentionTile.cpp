@@ -19,8 +19,8 @@ static constexpr float kEmpty = -std::numeric_limits<float>::infinity();
 
 AttentionTile::AttentionTile(Emitter &e, const runtime::AttentionDesc &desc,
                              const AttentionOperands &operands,
-                             OperandForm form)
-    : e(e), a(desc), in(operands), form(form),
+                             OperandForm form, bool isGradient)
+    : e(e), a(desc), in(operands), form(form), isGradient(isGradient),
       scale(float(llvm::bit_cast<double>(a.scale))),
       fill(float(llvm::bit_cast<double>(a.fill))),
       keptFactor(1 / (1 - float(llvm::bit_cast<double>(a.ratio)))) {
@@ -79,17 +79,6 @@ unsigned AttentionTile::leastLanes(bool withGrad) const {
 Value AttentionTile::rowNumber(const Head &h, Value row) {
   Value n = e.add(e.mul(h.batch, e.index(a.heads)), h.head);
   return e.add(e.mul(n, e.index(a.queries)), row);
-}
-
-Value AttentionTile::keyBlocksOf(Value row) {
-  int64_t all = llvm::divideCeil(a.keys, kTile);
-  if (!leavesOut())
-    return e.index(all);
-  // The number of keys of the last row.
-  Value keys = e.maximum(e.add(row, e.index(kTile + a.offset)), e.index(0));
-  Value blocks = arith::DivUIOp::create(e.b, e.add(keys, e.index(kTile - 1)),
-                                        e.index(kTile));
-  return e.minimum(blocks, e.index(all));
 }
 
 Value AttentionTile::address(Value base, Value offset) {
@@ -155,10 +144,19 @@ AttentionTile::Score AttentionTile::score(const Head &h, Place query, Place key,
     open = e.cmpi(arith::CmpIPredicate::sge, last,
                   e.like(last, keyRest - queryRest));
   }
+  auto also = [&](Value more) { open = open ? e.andi(open, more) : more; };
+  if (a.hasWindow) {
+    Value last = apart(e.sub(query.start, e.index(a.window)), key.start);
+    last = e.add(e.sub(last, ownKey), ownQuery);
+    also(e.cmpi(arith::CmpIPredicate::slt, last,
+                e.like(last, keyRest - queryRest)));
+  }
+  if (a.hasSegments)
+    also(e.cmpi(arith::CmpIPredicate::eq, segment(h, query), segment(h, key)));
   if (a.hasMask) {
     Value mask = in.mask.load(e, offset(a.mask), 1, /*inside=*/{});
     mask = e.cmpi(arith::CmpIPredicate::ne, mask, e.like(mask, 0));
-    open = open ? e.andi(open, mask) : mask;
+    also(mask);
   }
   if (open)
     s = e.select(open, s, number(fill));
@@ -432,8 +430,9 @@ void AttentionTile::emitForward(Value block) {
   TensorRows q = queriesOf(f.head, in.q, a.q, a.depth),
              k = keysOf(f.head, in.k, a.k, a.depth),
              v = keysOf(f.head, in.v, a.v, a.width);
-  tile.run(keyBlocksOf(f.row), [&](Value number) {
-    Value key = e.mul(number, e.index(kTile));
+  Blocks blocks = keyBlocksOf(f.head, f.row);
+  tile.run(blocks.count, [&](Value number) {
+    Value key = blocks.at(e, number);
     TileProducts::Steps steps;
     tile.addScores(steps, q, f.row, k, key, f.scores);
     steps.back().body = [this, &tile, f, key, product = steps.back().body](

@@ -22,11 +22,13 @@
 // for keys), so that no sum spans more than one block: there are no atomics. An
 // earlier launch computes each row's sum of output times gradient (its dot),
 // which all blocks read. It has as many threads as the row has vectors, and one
-// thread adds their sums. Columns that causality forbids to all rows are
-// skipped.
+// thread adds their sums. Blocks of columns that causality and windows forbid
+// to all rows are skipped. Of segments another launch finds the least and the
+// greatest number of each 64: blocks before the first and behind the last one
+// whose numbers meet those of the rows are skipped.
 //
 // Guarantee: bits depend only on the descriptor and the operands. Complexity:
-// two matmuls forward; scratch is one number a row.
+// two matmuls forward; scratch is one number a row, and two for 64 segments.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CODEGEN_DEVICE_ATTENTIONTILE_H
@@ -39,7 +41,8 @@ namespace ckopt::codegen {
 /// The arguments of the kernel: optional ones if the descriptor has them, and
 /// those of gradients only in the gradient.
 struct AttentionOperands {
-  Operand q, k, v, bias, mask, seed, step, o, lse, grad, qGrad, kGrad, vGrad;
+  Operand q, k, v, bias, mask, segments, seed, step, o, lse, grad, qGrad, kGrad,
+      vGrad;
   int64_t site = 0; ///< position in the call's scalars
 };
 
@@ -47,7 +50,8 @@ struct AttentionOperands {
 class AttentionTile {
 public:
   AttentionTile(Emitter &e, const runtime::AttentionDesc &desc,
-                const AttentionOperands &operands, OperandForm form);
+                const AttentionOperands &operands, OperandForm form,
+                bool isGradient);
 
   static constexpr int64_t kTile = TileProducts::kTile;
   /// The most columns of queries, keys and values; with more, sums take too
@@ -85,8 +89,25 @@ public:
   }
   /// Emits the dots of a block's rows.
   void emitDots(Value block);
+  /// Blocks of a launch that finds the ranges of segments, and its bytes of
+  /// scratch, which are behind the dots.
+  static int64_t rangeBlocks(const runtime::AttentionDesc &a) {
+    return llvm::divideCeil(ranges(a), kDotThreads);
+  }
+  static int64_t rangeBytes(const runtime::AttentionDesc &a) {
+    return a.hasSegments ? ranges(a) * 2 * int64_t(sizeof(int64_t)) : 0;
+  }
+  static int64_t dotBytes(const runtime::AttentionDesc &a) {
+    return a.hasSegments ? int64_t(llvm::alignTo(4 * rows(a), 8)) : 4 * rows(a);
+  }
+  /// Emits the ranges of a block's segments.
+  void emitRanges(Value block);
 
 private:
+  /// The number of 64 segments each, of all samples.
+  static int64_t ranges(const runtime::AttentionDesc &a) {
+    return (a.segments ? a.batch : 1) * llvm::divideCeil(a.keys, kTile);
+  }
   /// A head of a sample, and the key head that it reads.
   struct Head {
     Value batch, head, keyHead;
@@ -133,13 +154,28 @@ private:
                         std::max(a.depth, a.width));
   }
   Value rowNumber(const Head &h, Value row);
-  /// Returns whether there are queries before the first key. They have NaN for
-  /// all keys, so that no block is skipped.
-  bool leavesOut() const {
-    return a.causal && (a.zeroEmptyRows || a.offset >= 0);
-  }
-  /// Returns how many blocks of keys the queries from `row` on read.
-  Value keyBlocksOf(Value row);
+  /// Returns whether blocks are skipped: not if a query has no key, and so NaN
+  /// for all of them.
+  bool leavesOut() const;
+  /// Neighboring blocks, the first of which exists.
+  struct Blocks {
+    Value first, count;
+    /// Returns the first row of number `i` of them.
+    Value at(Emitter &e, Value i) const {
+      return e.mul(e.add(first, i), e.index(kTile));
+    }
+  };
+  /// Returns the blocks of keys that the queries from `row` on read, and those
+  /// of queries that read the keys from `key` on.
+  Blocks keyBlocksOf(const Head &h, Value row);
+  Blocks queryBlocksOf(const Head &h, Value key);
+  /// Leaves the blocks from the first to the last one whose segments meet those
+  /// from `start` on.
+  void meetSegments(const Head &h, Value start, Value &first, Value &end);
+  /// Returns where ranges of segments begin in the scratch, in numbers of i64.
+  int64_t rangeStart() const { return isGradient ? dotBytes(a) / 8 : 0; }
+  Value segmentAddress(Value base, Value offset);
+  Value segment(const Head &h, Place place);
 
   /// Returns x - from for places in a block, as i32 (registers hold twice as
   /// many); beyond the block it is not exact, but keeps its sign.
@@ -219,6 +255,7 @@ private:
   runtime::AttentionDesc a;
   AttentionOperands in;
   OperandForm form;
+  bool isGradient;
   float scale, fill, keptFactor;
   /// Of a dropout: the words of the counter, and the block of element 0.
   Value key0, key1, step, site, firstBlock;

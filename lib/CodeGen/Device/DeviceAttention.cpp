@@ -62,6 +62,8 @@ void DeviceAttention::bindOperands() {
     take(operands.bias);
   if (desc().hasMask)
     take(operands.mask);
+  if (desc().hasSegments)
+    take(operands.segments);
   if (desc().hasDropout) {
     take(operands.seed);
     take(operands.step);
@@ -93,49 +95,56 @@ LogicalResult DeviceAttention::plan() {
                          ? "elements that pass at once are no neighbours in "
                            "memory"
                          : "";
-  int64_t rows = AttentionTile::rows(desc());
-  if (isGradient()) {
-    code.workspaceBytes = 4 * rows;
-    addLaunch(AttentionTile::dotBlocks(desc()), AttentionTile::kDotThreads,
-              /*together=*/true, reason);
-    addLaunch(AttentionTile::queryBlocks(desc()), TileProducts::kThreads,
-              /*together=*/true, reason);
-    for (int i = 0; i < (AttentionTile::sumsTogether(desc()) ? 1 : 2); ++i)
-      addLaunch(AttentionTile::keyBlocks(desc()), TileProducts::kThreads,
-                /*together=*/true, reason);
-  } else {
-    addLaunch(AttentionTile::queryBlocks(desc()), TileProducts::kThreads,
-              /*together=*/true, reason);
-  }
+  auto launch = [&](int64_t blocks, int64_t threads) {
+    addLaunch(blocks, threads, /*together=*/true, reason);
+  };
+  code.workspaceBytes = AttentionTile::rangeBytes(desc());
+  if (isGradient())
+    code.workspaceBytes += AttentionTile::dotBytes(desc());
+  if (desc().hasSegments)
+    launch(AttentionTile::rangeBlocks(desc()), AttentionTile::kDotThreads);
+  if (isGradient())
+    launch(AttentionTile::dotBlocks(desc()), AttentionTile::kDotThreads);
+  launch(AttentionTile::queryBlocks(desc()), TileProducts::kThreads);
+  for (int i = 0;
+       isGradient() && i < (AttentionTile::sumsTogether(desc()) ? 1 : 2); ++i)
+    launch(AttentionTile::keyBlocks(desc()), TileProducts::kThreads);
   return success();
 }
 
 LogicalResult DeviceAttention::emit(ModuleOp into) {
   using Emit = void (AttentionTile::*)(Value);
-  auto blocks = [&](unsigned number, Emit fn) {
-    return emitLaunch(into, number, [&](Emitter &e, Value block) {
-      // Two blocks share a multiprocessor, so that one computes while the other
-      // waits. That leaves 128 registers a thread, and some are spilled.
-      e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
-      AttentionTile tile(e, desc(), operands, form);
+  unsigned number = 0;
+  // Of one launch: passes over rows draw no numbers of a dropout, which is in
+  // the output.
+  auto rows = [&](Emit fn) {
+    return emitLaunch(into, number++, [&](Emitter &e, Value block) {
+      runtime::AttentionDesc plain = desc();
+      plain.hasDropout = false;
+      AttentionTile tile(e, plain, operands, form, isGradient());
       (tile.*fn)(block);
     });
   };
+  auto blocks = [&](Emit fn) {
+    return emitLaunch(into, number++, [&](Emitter &e, Value block) {
+      // Two blocks share a multiprocessor, so that one computes while the other
+      // waits. That leaves 128 registers a thread, and some are spilled.
+      e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
+      AttentionTile tile(e, desc(), operands, form, isGradient());
+      (tile.*fn)(block);
+    });
+  };
+  if (desc().hasSegments && failed(rows(&AttentionTile::emitRanges)))
+    return failure();
   if (!isGradient())
-    return blocks(0, &AttentionTile::emitForward);
-  if (failed(
-          emitLaunch(into, 0,
-                     [&](Emitter &e, Value block) {
-                       runtime::AttentionDesc plain = desc();
-                       plain.hasDropout = false; // it is in the output
-                       AttentionTile(e, plain, operands, form).emitDots(block);
-                     })) ||
-      failed(blocks(1, &AttentionTile::emitQueryGradient)))
+    return blocks(&AttentionTile::emitForward);
+  if (failed(rows(&AttentionTile::emitDots)) ||
+      failed(blocks(&AttentionTile::emitQueryGradient)))
     return failure();
   if (AttentionTile::sumsTogether(desc()))
-    return blocks(2, &AttentionTile::emitKeyGradients);
-  return success(succeeded(blocks(2, &AttentionTile::emitValueGradient)) &&
-                 succeeded(blocks(3, &AttentionTile::emitKeyGradient)));
+    return blocks(&AttentionTile::emitKeyGradients);
+  return success(succeeded(blocks(&AttentionTile::emitValueGradient)) &&
+                 succeeded(blocks(&AttentionTile::emitKeyGradient)));
 }
 
 std::unique_ptr<GeneratedKernel>

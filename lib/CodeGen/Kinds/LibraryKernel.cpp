@@ -220,6 +220,11 @@ static LogicalResult describeScores(Op op, runtime::AttentionDesc &desc) {
     scoreStrides(op.getMask(), desc.mask);
   desc.causal = op.getCausalOffset().has_value();
   desc.offset = op.getCausalOffset().value_or(0);
+  desc.hasWindow = op.getWindowSize().has_value();
+  desc.window = op.getWindowSize().value_or(0);
+  desc.hasSegments = bool(op.getSegments());
+  if (op.getSegments() && typeOf(op.getSegments()).getDimSize(0) != 1)
+    desc.segments = desc.keys;
   desc.zeroEmptyRows = op.getZeroEmptyRows();
   desc.scale = llvm::bit_cast<uint64_t>(op.getScale().convertToDouble());
   desc.fill = llvm::bit_cast<uint64_t>(op.getFillValue());

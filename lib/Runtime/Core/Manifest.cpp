@@ -164,6 +164,8 @@ template <typename IO, typename Desc> void attentionFields(IO &io, Desc &d) {
   for (int i = 0; i < 4; ++i)
     io.field(d.bias[i]), io.field(d.mask[i]);
   io.field(d.causal), io.field(d.offset), io.field(d.zeroEmptyRows);
+  io.field(d.hasWindow), io.field(d.window);
+  io.field(d.hasSegments), io.field(d.segments);
   io.field(d.hasDropout);
   io.field(d.scale), io.field(d.fill), io.field(d.ratio);
 }

@@ -133,7 +133,9 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
       text += " and " + std::to_string(a.width);
     if (a.keyHeads != a.heads)
       text += ", " + std::to_string(a.keyHeads) + " key heads";
-    return text + (a.causal ? ", causal" : "") + (a.hasBias ? ", bias" : "") +
+    return text + (a.causal ? ", causal" : "") +
+           (a.hasWindow ? ", window " + std::to_string(a.window) : "") +
+           (a.hasSegments ? ", segments" : "") + (a.hasBias ? ", bias" : "") +
            (a.hasMask ? ", mask" : "") + (a.hasDropout ? ", dropout" : "");
   }
   if (isOfRanks(desc.kind))
@@ -237,6 +239,12 @@ std::string checkAttention(const PrimitiveDesc &desc) {
     return "query heads are not a multiple of key heads";
   if (a.offset < -kMaxAttentionExtent || a.offset > kMaxAttentionExtent)
     return "the causal offset is too large";
+  if (a.window < -kMaxAttentionExtent || a.window > kMaxAttentionExtent)
+    return "the window is too large";
+  if (a.hasSegments && a.queries != a.keys)
+    return "segments need as many queries as keys";
+  if (a.segments < 0 || a.segments > kMaxExtent)
+    return "strides must not be negative";
   auto strided = [](const int64_t *strides, int count) {
     for (int i = 0; i < count; ++i)
       if (strides[i] < 0 || strides[i] > kMaxExtent)

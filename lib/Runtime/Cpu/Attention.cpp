@@ -64,6 +64,8 @@ private:
       t.bias = static_cast<const T *>(args[i++]);
     if (a.hasMask)
       t.mask = static_cast<const unsigned char *>(args[i++]);
+    if (a.hasSegments)
+      t.segments = static_cast<const int64_t *>(args[i++]);
     const void *const *random = args + i;
     i += a.hasDropout ? 2 : 0;
     t.o = static_cast<S *>(args[i++]);

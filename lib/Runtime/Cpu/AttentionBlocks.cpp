@@ -12,9 +12,9 @@
 // to the next, and by the row's sum at the end. What stays is the result and
 // each row's log of the sum of exponentials (lse), with what rounding took from
 // it. The gradient makes the block's probabilities again from lse, and five
-// products of it. With causality the products leave out what lies above the
-// diagonal. A dropout's random numbers are made again, too; what it divides by
-// is a factor of the result and of its gradient.
+// products of it. Blocks and tiles outside of the bounds of their rows
+// (AttentionBounds.h) are left out. A dropout's random numbers are made again,
+// too; what it divides by is a factor of the result and of its gradient.
 //
 // Products are those of BlockProduct.h. What they multiply is copied into the
 // workspace first, converted to the type that is computed in (f32 for 16-bit
@@ -27,7 +27,7 @@
 // threads and any place in memory; nothing is allocated. Workspace a thread:
 // one block of scores (two for the gradient) and the copies, some hundred KiB
 // for any number of keys. Complexity: two (five) products over the keys that
-// causality allows, rounded up to tiles.
+// bounds leave, rounded up to tiles.
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionBlocks.h"
@@ -41,13 +41,8 @@ using namespace ckopt::runtime;
 
 namespace {
 
-/// The most rows and keys of a block. The gradient's are fewer, because it has
-/// two blocks of scores.
-constexpr int64_t kMostRows = 128, kMostKeys = 512, kMostGradientKeys = 256;
-/// Rows are divided by the rows of a tile of products.
-constexpr int64_t kRowStep = 6;
-/// What products may read beside the keys that causality allows in a row: less
-/// than the rows of a tile.
+/// What products may read beside the keys that bounds leave a row: less than
+/// the rows of a tile.
 constexpr int64_t kBeside = 8;
 
 template <typename T>
@@ -71,7 +66,7 @@ template <typename T> RowLse<T> addExactly(T x, T y) {
 
 template <typename S>
 AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient)
-    : a(desc), gradient(gradient),
+    : a(desc), bounds(a), gradient(gradient),
       scale(static_cast<T>(std::bit_cast<double>(a.scale))),
       fill(static_cast<T>(std::bit_cast<double>(a.fill))),
       keptFactor(1 / (1 - static_cast<T>(std::bit_cast<double>(a.ratio)))),
@@ -85,6 +80,10 @@ AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient)
   depthPitch = oddPitch<T>(a.depth), widthPitch = oddPitch<T>(a.width);
   int64_t panels = roundUp(blockKeys, kPanel<T>);
   int64_t rows = a.heads / a.keyHeads * a.queries;
+  if (a.hasSegments) // two bounds a key, and whether they are exact
+    slot.segments = place(
+        ((2 * a.keys + 1) * int64_t(sizeof(int32_t)) + int64_t(sizeof(T)) - 1) /
+        int64_t(sizeof(T)));
   slot.scores = place(blockRows * pitch);
   slot.queries = place(blockRows * depthPitch);
   slot.keysAcross = place(panels * a.depth);
@@ -109,11 +108,39 @@ AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient)
   }
 }
 
+/// Blocks that no row looks at get no bounds.
+template <typename S>
+typename AttentionBlocks<S>::Block
+AttentionBlocks<S>::blockOf(int64_t batch, int64_t head, int64_t member,
+                            int64_t row, int64_t key, T *space) const {
+  const int32_t *segments = segmentBounds(space);
+  Block b;
+  b.batch = batch, b.head = head, b.member = member;
+  b.row = row, b.rows = std::min(blockRows, a.queries - row);
+  b.key = key, b.keys = std::min(blockKeys, a.keys - key);
+  b.isMixed = bounds.isMixed(segments);
+  bool mayBeEmpty =
+      gradient && !a.zeroEmptyRows && bounds.hasEmptyRow(segments);
+  if (!mayBeEmpty && (bounds.keysOf(row, segments).first >= key + b.keys ||
+                      bounds.keysOf(row + b.rows - 1, segments).second <= key))
+    return b;
+  for (int64_t i = 0; i < b.rows; ++i) {
+    auto [first, end] = bounds.keysOf(row + i, segments);
+    b.hasEmpty |= first >= end;
+    b.first[i] = int32_t(std::clamp<int64_t>(first - key, 0, b.keys));
+    b.end[i] = int32_t(std::clamp<int64_t>(end - key, 0, b.keys));
+    b.isOpen |= b.first[i] < b.end[i];
+  }
+  return b;
+}
+
 template <typename S>
 void AttentionBlocks<S>::keyBlock(const Tensors &t, int64_t batch,
                                   int64_t keyHead, int64_t key,
                                   T *space) const {
   int64_t keys = std::min(blockKeys, a.keys - key);
+  if (a.hasSegments && key == 0)
+    bounds.findSegments(t.segments + batch * a.segments, segmentBounds(space));
   const S *k = t.k + at(a.k, batch, keyHead, key);
   const S *v = t.v + at(a.v, batch, keyHead, key);
   copies.transpose(k, a.k[2], keys, a.depth, 1, space + slot.keysAcross);
@@ -133,14 +160,8 @@ void AttentionBlocks<S>::keyBlock(const Tensors &t, int64_t batch,
   int64_t members = a.heads / a.keyHeads;
   for (int64_t member = 0; member < members; ++member)
     for (int64_t row = 0; row < a.queries; row += blockRows) {
-      Block b{batch,
-              keyHead * members + member,
-              member,
-              row,
-              std::min(blockRows, a.queries - row),
-              key,
-              keys,
-              row + a.offset - key};
+      Block b =
+          blockOf(batch, keyHead * members + member, member, row, key, space);
       if (gradient)
         backward(t, b, dK, dV, space);
       else
@@ -155,7 +176,7 @@ void AttentionBlocks<S>::keyBlock(const Tensors &t, int64_t batch,
 }
 
 template <typename S>
-void AttentionBlocks<S>::byKeys(const Block &b, bool causal, int64_t columns,
+void AttentionBlocks<S>::byKeys(const Block &b, bool bounded, int64_t columns,
                                 const T *x, int64_t xPitch, const T *across,
                                 T *scores) const {
   BlockProduct<T> p{b.rows, b.keys,    columns,
@@ -163,32 +184,32 @@ void AttentionBlocks<S>::byKeys(const Block &b, bool causal, int64_t columns,
                     across, kPanel<T>, kPanel<T> * columns,
                     scores, pitch};
   p.wide = true;
-  p.triangle = b.above(Triangle::Columns, causal);
-  p.diagonal = b.diagonal;
+  p.bounded = b.by(Bounded::Columns, bounded);
+  p.first = b.first, p.end = b.end;
   multiply(p);
 }
 
 template <typename S>
-void AttentionBlocks<S>::ofKeys(const Block &b, bool causal, const T *scores,
+void AttentionBlocks<S>::ofKeys(const Block &b, bool bounded, const T *scores,
                                 int64_t columns, const T *y, int64_t yPitch,
                                 bool add, const Sums &result) const {
   BlockProduct<T> p{b.rows, columns, b.keys,    scores,      pitch,       1,
                     y,      yPitch,  kPanel<T>, result.data, result.pitch};
   p.add = add;
-  p.triangle = b.above(Triangle::Depth, causal);
-  p.diagonal = b.diagonal;
+  p.bounded = b.by(Bounded::Depth, bounded);
+  p.first = b.first, p.end = b.end;
   multiply(p);
 }
 
 template <typename S>
-void AttentionBlocks<S>::ofRows(const Block &b, bool causal, const T *scores,
+void AttentionBlocks<S>::ofRows(const Block &b, bool bounded, const T *scores,
                                 int64_t columns, const T *x, int64_t xPitch,
                                 const Sums &result) const {
   BlockProduct<T> p{b.keys, columns, b.rows,    scores,      1,           pitch,
                     x,      xPitch,  kPanel<T>, result.data, result.pitch};
   p.add = true;
-  p.triangle = b.above(Triangle::Rows, causal);
-  p.diagonal = b.diagonal;
+  p.bounded = b.by(Bounded::Rows, bounded);
+  p.first = b.first, p.end = b.end;
   multiply(p);
 }
 
@@ -210,10 +231,10 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
     std::fill_n(rowLse, b.rows, RowLse<T>{-kInfinity<T>, T(0)});
     std::fill_n(sum, b.rows, T(0));
   }
-  if (isOpen(b)) {
+  if (b.isOpen) {
     copyQueries(t, b, queries);
-    byKeys(b, a.causal, a.depth, queries, depthPitch, space + slot.keysAcross,
-           scores);
+    byKeys(b, bounds.any(), a.depth, queries, depthPitch,
+           space + slot.keysAcross, scores);
     for (int64_t i = 0; i < b.rows; ++i) {
       T factor = exponentials(t, b, i, scores + i * pitch, rowLse[i].lse,
                               sum[i], space);
@@ -221,7 +242,7 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
         for (int64_t d = 0; d < a.width; ++d)
           output.row(i)[d] *= factor;
     }
-    ofKeys(b, a.causal, scores, a.width, space + slot.values, widthPitch,
+    ofKeys(b, bounds.any(), scores, a.width, space + slot.values, widthPitch,
            b.key > 0, output);
   } else if (b.key == 0) {
     clear(output, b.rows, a.width);
@@ -235,12 +256,14 @@ typename AttentionBlocks<S>::T
 AttentionBlocks<S>::exponentials(const Tensors &t, const Block &b, int64_t i,
                                  T *scores, T &greatest, T &sum,
                                  T *space) const {
-  int64_t own = keysOf(b, i);
+  Keys own = ownKeys(b, i), all = passed(own);
   combine(t, b, i, scores, own);
-  RowSum<T> row = passes.exponentials(scores, own, greatest);
+  RowSum<T> row =
+      passes.exponentials(scores + all.first, all.second - all.first, greatest);
   if (a.hasDropout)
-    passes.applyMask(scores, own, keptOf(t, b, i, own, space), 1, T(0));
-  std::fill(scores + own, scores + std::min(b.keys, own + kBeside), T(0));
+    passes.applyMask(scores + all.first, all.second - all.first,
+                     keptOf(t, b, i, all, space), 1, T(0));
+  closeRow(b, i, bounds.any(), scores, own, T(0));
   T factor =
       row.greatest == greatest ? T(1) : std::exp(greatest - row.greatest);
   sum = sum * factor + row.sum;
@@ -276,25 +299,25 @@ void AttentionBlocks<S>::backward(const Tensors &t, const Block &b,
   T *queries = space + slot.queries, *outGrads = space + slot.outGrads;
   Sums dQ = rowSums(t.qGrad, a.qGrad, b, space + slot.queryGrads, depthPitch);
   // A row without any key has NaN for all keys, unless it has zeros.
-  bool causal = a.causal && (a.zeroEmptyRows || b.row + a.offset >= 0);
-  if (causal && !isOpen(b)) {
+  bool bounded = bounds.any() && (a.zeroEmptyRows || !b.hasEmpty);
+  if (bounded && !b.isOpen) {
     if (b.key == 0)
       clear(dQ, b.rows, a.depth);
   } else {
     copyQueries(t, b, queries);
     copies.copy(t.grad + at(a.grad, b.batch, b.head, b.row), a.grad[2], b.rows,
                 a.width, keptFactor, outGrads, widthPitch);
-    byKeys(b, causal, a.depth, queries, depthPitch, space + slot.keysAcross,
+    byKeys(b, bounded, a.depth, queries, depthPitch, space + slot.keysAcross,
            scores);
-    byKeys(b, causal, a.width, outGrads, widthPitch, space + slot.valuesAcross,
+    byKeys(b, bounded, a.width, outGrads, widthPitch, space + slot.valuesAcross,
            grads);
     for (int64_t i = 0; i < b.rows; ++i)
-      gradientRow(t, b, i, causal, scores + i * pitch, grads + i * pitch,
+      gradientRow(t, b, i, bounded, scores + i * pitch, grads + i * pitch,
                   space);
-    ofRows(b, causal, scores, a.width, outGrads, widthPitch, dV);
-    ofKeys(b, causal, grads, a.depth, space + slot.keys, depthPitch, b.key > 0,
+    ofRows(b, bounded, scores, a.width, outGrads, widthPitch, dV);
+    ofKeys(b, bounded, grads, a.depth, space + slot.keys, depthPitch, b.key > 0,
            dQ);
-    ofRows(b, causal, grads, a.depth, queries, depthPitch, dK);
+    ofRows(b, bounded, grads, a.depth, queries, depthPitch, dK);
   }
   if (isNarrow && b.key + b.keys == a.keys)
     round(dQ, b.rows, a.depth, t.qGrad + at(a.qGrad, b.batch, b.head, b.row),
@@ -303,51 +326,85 @@ void AttentionBlocks<S>::backward(const Tensors &t, const Block &b,
 
 template <typename S>
 void AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b,
-                                     int64_t i, bool causal, T *scores,
+                                     int64_t i, bool bounded, T *scores,
                                      T *grads, T *space) const {
-  int64_t own = keysOf(b, i);
-  int64_t end = causal ? std::min(b.keys, own + kBeside) : b.keys;
+  Keys own = ownKeys(b, i);
   const RowLse<T> row = lseOf(t, b)[i];
   bool isEmpty = std::isinf(row.lse) && row.lse < 0;
-  bool hasKeys = !a.causal || b.row + i + a.offset >= 0;
-  if (isEmpty)
-    own = 0;
-  combine(t, b, i, scores, own);
-  T delta = copies.dot(t.grad + at(a.grad, b.batch, b.head, b.row + i),
-                       t.o + at(a.o, b.batch, b.head, b.row + i), a.width);
-  const unsigned char *kept =
-      a.hasDropout ? keptOf(t, b, i, own, space) : nullptr;
-  if (kept)
-    passes.applyMask(grads, own, kept, 1, T(0));
-  passes.gradients(scores, grads, own, row, delta);
-  if (kept)
-    passes.applyMask(scores, own, kept, 1, T(0));
-  // A fill that is finite may have a probability; it has no gradient.
-  if (t.mask)
-    passes.applyMask(grads, own, maskRow(t, b, i), a.mask[3], T(0));
-  T rest = hasKeys || isEmpty ? T(0) : row.lse; // NaN
-  std::fill(scores + own, scores + end, rest);
-  std::fill(grads + own, grads + end, rest);
+  T rest = 0;
+  if (isEmpty) {
+    std::fill(scores + own.first, scores + own.second, T(0));
+    std::fill(grads + own.first, grads + own.second, T(0));
+  } else {
+    Keys all = passed(own), of = bounds.keysOf(b.row + i, segmentBounds(space));
+    T *p = scores + all.first, *g = grads + all.first;
+    int64_t count = all.second - all.first;
+    combine(t, b, i, scores, own);
+    T delta = copies.dot(t.grad + at(a.grad, b.batch, b.head, b.row + i),
+                         t.o + at(a.o, b.batch, b.head, b.row + i), a.width);
+    const unsigned char *kept =
+        a.hasDropout ? keptOf(t, b, i, all, space) : nullptr;
+    if (kept)
+      passes.applyMask(g, count, kept, 1, T(0));
+    passes.gradients(p, g, count, row, delta);
+    if (kept)
+      passes.applyMask(p, count, kept, 1, T(0));
+    // A fill that is finite may have a probability; it has no gradient.
+    if (t.mask)
+      passes.applyMask(g, count, maskRow(t, b, i, all.first), a.mask[3], T(0));
+    if (of.first >= of.second)
+      rest = row.lse; // NaN
+  }
+  closeRow(b, i, bounded, scores, own, rest);
+  closeRow(b, i, bounded, grads, own, rest);
+}
+
+/// Products of a tile read what one of its rows looks at.
+template <typename S>
+void AttentionBlocks<S>::closeRow(const Block &b, int64_t i, bool bounded,
+                                  T *row, Keys own, T value) {
+  int64_t from = 0, to = b.keys;
+  if (bounded) {
+    int64_t tile = i / kRowStep * kRowStep;
+    int64_t last = std::min(tile + kRowStep, b.rows) - 1;
+    from = std::max<int64_t>(
+        std::min<int64_t>(b.first[tile], own.first - kBeside), 0);
+    to = std::min<int64_t>(std::max<int64_t>(b.end[last], own.second + kBeside),
+                           b.keys);
+  }
+  std::fill(row + std::min(from, own.first), row + own.first, value);
+  std::fill(row + own.second, row + std::max(to, own.second), value);
 }
 
 template <typename S>
 void AttentionBlocks<S>::combine(const Tensors &t, const Block &b, int64_t i,
-                                 T *scores, int64_t keys) const {
+                                 T *scores, Keys own) const {
+  auto [from, to] = passed(own);
   if (t.bias)
-    passes.addBias(scores, keys,
+    passes.addBias(scores + from, to - from,
                    t.bias + at(a.bias, b.batch, b.head, b.row + i) +
-                       b.key * a.bias[3],
+                       (b.key + from) * a.bias[3],
                    a.bias[3]);
   if (t.mask)
-    passes.applyMask(scores, keys, maskRow(t, b, i), a.mask[3], fill);
+    passes.applyMask(scores + from, to - from, maskRow(t, b, i, from),
+                     a.mask[3], fill);
+  std::fill(scores + from, scores + own.first, -kInfinity<T>);
+  if (!b.isMixed)
+    return;
+  const int64_t *numbers = t.segments + b.batch * a.segments;
+  int64_t number = numbers[b.row + i];
+  for (int64_t j = own.first; j < own.second; ++j)
+    if (numbers[b.key + j] != number)
+      scores[j] = -kInfinity<T>;
 }
 
 template <typename S>
 const unsigned char *AttentionBlocks<S>::keptOf(const Tensors &t,
                                                 const Block &b, int64_t i,
-                                                int64_t keys, T *space) const {
+                                                Keys keys, T *space) const {
   int64_t row = (b.batch * a.heads + b.head) * a.queries + b.row + i;
-  return passes.keep(t.words, t.words.first + row * a.keys + b.key, keys,
+  return passes.keep(t.words, t.words.first + row * a.keys + b.key + keys.first,
+                     keys.second - keys.first,
                      reinterpret_cast<unsigned char *>(space + slot.kept));
 }
 

@@ -8,6 +8,7 @@
 #ifndef CKOPT_LIB_RUNTIME_CPU_ATTENTIONBLOCKS_H
 #define CKOPT_LIB_RUNTIME_CPU_ATTENTIONBLOCKS_H
 
+#include "AttentionBounds.h"
 #include "AttentionRows.h"
 #include "PrimitiveImpl.h"
 
@@ -24,6 +25,7 @@ public:
     const S *q, *k, *v;
     const T *bias = nullptr;
     const unsigned char *mask = nullptr;
+    const int64_t *segments = nullptr;
     DropoutWords words;
     S *o;
     RowLse<T> *lse;
@@ -32,6 +34,11 @@ public:
   };
 
   AttentionBlocks(const AttentionDesc &desc, bool gradient);
+
+  /// The most rows and keys of a block. The gradient's are fewer, because it
+  /// has two blocks of scores. Rows are divided by the rows of a tile.
+  static constexpr int64_t kMostRows = 128, kMostKeys = 512,
+                           kMostGradientKeys = 256, kRowStep = 6;
 
   /// Bytes of workspace of one thread.
   int64_t bytes() const { return slotBytes; }
@@ -51,15 +58,20 @@ private:
     int64_t pitch;
     T *row(int64_t i) const { return data + i * pitch; }
   };
+  using Keys = KeyBounds::Keys;
   /// One block of rows of a query head, and the keys that it looks at.
   struct Block {
     int64_t batch, head, member; ///< member: of the query heads of a key head
     int64_t row, rows, key, keys;
-    /// Row i looks at key j where j <= i + diagonal, both from the block's
-    /// first.
-    int64_t diagonal;
-    Triangle above(Triangle form, bool causal) const {
-      return causal ? form : Triangle::None;
+    bool isOpen = false;   ///< a row looks at a key
+    bool hasEmpty = false; ///< a row looks at no key of any block
+    bool isMixed = false;  ///< of keys between bounds some have other segments
+    /// Row i looks at keys from first[i] to before end[i] of the block.
+    int32_t first[roundUp(kMostRows, kRowStep)],
+        end[roundUp(kMostRows, kRowStep)];
+
+    Bounded by(Bounded form, bool bounded) const {
+      return bounded ? form : Bounded::None;
     }
   };
 
@@ -97,30 +109,28 @@ private:
     for (int64_t i = 0; i < rows; ++i)
       copies.put(x.row(i), columns, 1, to + i * stride);
   }
-  /// Returns how many of a block's keys, from the first, causality allows in
-  /// its row i.
-  int64_t keysOf(const Block &b, int64_t i) const {
-    return a.causal ? std::clamp<int64_t>(i + b.diagonal + 1, 0, b.keys)
-                    : b.keys;
+  Block blockOf(int64_t batch, int64_t head, int64_t member, int64_t row,
+                int64_t key, T *space) const;
+  int32_t *segmentBounds(T *space) const {
+    return reinterpret_cast<int32_t *>(space + slot.segments);
   }
-  /// Returns whether any row of the block looks at any of its keys.
-  bool isOpen(const Block &b) const { return keysOf(b, b.rows - 1) > 0; }
-  const unsigned char *maskRow(const Tensors &t, const Block &b,
-                               int64_t i) const {
-    return t.mask + at(a.mask, b.batch, b.head, b.row + i) + b.key * a.mask[3];
+  const unsigned char *maskRow(const Tensors &t, const Block &b, int64_t i,
+                               int64_t key) const {
+    return t.mask + at(a.mask, b.batch, b.head, b.row + i) +
+           (b.key + key) * a.mask[3];
   }
   RowLse<T> *lseOf(const Tensors &t, const Block &b) const {
     return t.lse + (b.batch * a.heads + b.head) * a.queries + b.row;
   }
 
   /// scores = x * y^T, for a block's rows x and keys y.
-  void byKeys(const Block &b, bool causal, int64_t columns, const T *x,
+  void byKeys(const Block &b, bool bounded, int64_t columns, const T *x,
               int64_t xPitch, const T *across, T *scores) const;
   /// result = scores * y, or added to it.
-  void ofKeys(const Block &b, bool causal, const T *scores, int64_t columns,
+  void ofKeys(const Block &b, bool bounded, const T *scores, int64_t columns,
               const T *y, int64_t yPitch, bool add, const Sums &result) const;
   /// result += scores^T * x.
-  void ofRows(const Block &b, bool causal, const T *scores, int64_t columns,
+  void ofRows(const Block &b, bool bounded, const T *scores, int64_t columns,
               const T *x, int64_t xPitch, const Sums &result) const;
   void copyQueries(const Tensors &t, const Block &b, T *to) const;
   /// A row's greatest score so far stands in its lse.
@@ -136,19 +146,32 @@ private:
   void backward(const Tensors &t, const Block &b, const Sums &dK,
                 const Sums &dV, T *space) const;
   /// Makes probabilities and gradients of scores in a block's row i. Where the
-  /// products are `causal`, they read few keys beside the row's own.
-  void gradientRow(const Tensors &t, const Block &b, int64_t i, bool causal,
+  /// products are `bounded`, they read few keys beside the row's own.
+  void gradientRow(const Tensors &t, const Block &b, int64_t i, bool bounded,
                    T *scores, T *grads, T *space) const;
-  /// Adds bias and applies the mask to `keys` scores of a block's row i.
+  /// Returns the keys that passes take in a row: from where whole vectors start
+  /// on.
+  static Keys passed(Keys own) {
+    return {own.first / kRowPad * kRowPad, own.second};
+  }
+  static Keys ownKeys(const Block &b, int64_t i) {
+    return {std::min(b.first[i], b.end[i]), b.end[i]};
+  }
+  /// Adds bias and applies masks to the scores of a block's row i that passes
+  /// take.
   void combine(const Tensors &t, const Block &b, int64_t i, T *scores,
-               int64_t keys) const;
-  /// Returns which of `keys` probabilities in a block's row i are kept.
+               Keys own) const;
+  /// Writes `value` where products read beside a row's own keys.
+  static void closeRow(const Block &b, int64_t i, bool bounded, T *row,
+                       Keys own, T value);
+  /// Returns which probabilities in a block's row i are kept.
   const unsigned char *keptOf(const Tensors &t, const Block &b, int64_t i,
-                              int64_t keys, T *space) const;
+                              Keys keys, T *space) const;
 
   static constexpr bool isNarrow = sizeof(S) < sizeof(T);
 
   AttentionDesc a;
+  KeyBounds bounds;
   bool gradient;
   T scale, fill, keptFactor; ///< keptFactor: of what a dropout keeps
   const RowPasses<T> &passes;
@@ -160,7 +183,8 @@ private:
   struct {
     int64_t scores = 0, queries = 0, keysAcross = 0, kept = 0, values = 0,
             sums = 0, outputs = 0, scoreGrads = 0, outGrads = 0, keys = 0,
-            valuesAcross = 0, queryGrads = 0, keyGrads = 0, valueGrads = 0;
+            valuesAcross = 0, queryGrads = 0, keyGrads = 0, valueGrads = 0,
+            segments = 0;
   } slot;
 };
 

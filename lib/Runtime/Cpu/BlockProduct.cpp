@@ -9,8 +9,8 @@
 // element of a for each row. One body over vectors of 64 bytes is compiled
 // three times (AVX-512, AVX2, baseline, where the compiler splits the vectors),
 // chosen once. Guarantee: sums run in the order of k, chunk by chunk; the
-// chunks depend on k alone. Complexity: 2 m n k, less what a triangle leaves
-// out, rounded up to tiles.
+// chunks depend on k alone. Complexity: 2 m n k, less what bounds leave out,
+// rounded up to tiles.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockProduct.h"
@@ -178,34 +178,45 @@ CKOPT_INLINE void multiplyBody(const BlockProduct<T> &p) {
   int64_t chunk = roundUp((p.k + chunks - 1) / chunks, 8);
   bool across = p.aStep != 1;
   for (int64_t column = 0; column < p.n; column += L * lanes)
-    for (int64_t first = 0; first == 0 || first < p.k; first += chunk)
+    for (int64_t chunkBegin = 0; chunkBegin == 0 || chunkBegin < p.k;
+         chunkBegin += chunk) {
+      int64_t from = 0, to = 0; // rows i that allow a tile's keys
       for (int64_t row = 0; row < p.m; row += R) {
         int64_t rows = std::min<int64_t>(R, p.m - row);
-        int64_t columns = std::min(L * lanes, p.n - column);
-        int64_t begin = first, end = std::min(first + chunk, p.k);
-        int64_t open = row + rows + p.diagonal; // keys of the last row
-        if (p.triangle == Triangle::Columns)
-          columns = std::min(columns, open - column);
-        else if (p.triangle == Triangle::Depth)
-          end = std::min(end, open);
-        else if (p.triangle == Triangle::Rows)
-          begin = std::max(begin, row - p.diagonal);
-        if (columns <= 0 || (begin >= end && (first > 0 || p.add)))
+        int64_t start = column, columns = std::min(L * lanes, p.n - column);
+        int64_t begin = chunkBegin, end = std::min(chunkBegin + chunk, p.k);
+        if (p.bounded == Bounded::Columns) {
+          start += std::max<int64_t>(p.first[row] - column, 0) / lanes * lanes;
+          columns = std::min(column + columns, int64_t(p.end[row + rows - 1])) -
+                    start;
+        } else if (p.bounded == Bounded::Depth) {
+          begin = std::max<int64_t>(begin, p.first[row]);
+          end = std::min<int64_t>(end, p.end[row + rows - 1]);
+        } else if (p.bounded == Bounded::Rows) {
+          while (from < p.k && p.end[from] <= row)
+            ++from;
+          while (to < p.k && p.first[to] < row + rows)
+            ++to;
+          begin = std::max(begin, from);
+          end = std::min(end, to);
+        }
+        if (columns <= 0 || (begin >= end && (chunkBegin > 0 || p.add)))
           continue;
         Tile<T> t;
         t.a = p.a + row * p.aRow + begin * p.aStep;
         t.aPitch = across ? p.aStep : p.aRow;
-        t.b = p.b + column / kPanel<T> * p.bPanel + column % kPanel<T> +
+        t.b = p.b + start / kPanel<T> * p.bPanel + start % kPanel<T> +
               begin * p.bRow;
         t.bRow = p.bRow;
         t.steps = end - begin;
-        t.c = p.c + row * p.cRow + column;
+        t.c = p.c + row * p.cRow + start;
         t.cRow = p.cRow;
-        t.add = p.add || first > 0;
+        t.add = p.add || chunkBegin > 0;
         int64_t vectors = (columns + lanes - 1) / lanes;
         t.last = p.wide ? lanes : columns - (vectors - 1) * lanes;
         chooseTile<T, R, L>(t, rows, vectors, across);
       }
+    }
 }
 
 template <typename S, typename T>

@@ -40,13 +40,13 @@ template <typename T> constexpr int64_t oddPitch(int64_t columns) {
   return (vectors | 1) * kLanes<T>;
 }
 
-/// Which elements are left out where key j is allowed in row i only if
-/// j <= i + diagonal.
-enum class Triangle {
+/// Which elements are left out where row i allows only the keys from first[i]
+/// to before end[i]. Neither number falls from one row to the next.
+enum class Bounded {
   None,
-  Columns, ///< rows of c are rows i, columns keys: c is not made above
-  Depth,   ///< rows of c are rows i, k is keys: a is zero above
-  Rows,    ///< rows of c are keys, k is rows i: a is zero above
+  Columns, ///< rows of c are rows i, columns keys: others are not made
+  Depth,   ///< rows of c are rows i, k is keys: a is zero at others
+  Rows,    ///< rows of c are keys, k is rows i: a is zero at others
 };
 
 /// c[m, n] = a[m, k] * b[k, n], or added to c. An element of a lies at
@@ -62,8 +62,8 @@ template <typename T> struct BlockProduct {
   int64_t cRow;
   bool add = false;
   bool wide = false; ///< c has room for rows of whole vectors
-  Triangle triangle = Triangle::None;
-  int64_t diagonal = 0;
+  Bounded bounded = Bounded::None;
+  const int32_t *first = nullptr, *end = nullptr;
 };
 
 template <typename S> struct ComputeOf {

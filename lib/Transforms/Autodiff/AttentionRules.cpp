@@ -77,21 +77,39 @@ private:
 };
 } // namespace
 
-/// Returns which keys mask and causality allow, or null for all.
+/// Returns which keys are allowed, or null for all.
 Value Decomposed::allowed() {
-  Value mask = op.getMask();
-  if (!op.getCausalOffset())
-    return mask;
+  Value open = op.getMask();
+  auto also = [&](Value more) {
+    open = open ? b.make<AndOp>(open, more) : more;
+  };
   Type index = b.builder.getI64Type();
   auto iota = [&](ArrayRef<int64_t> shape) {
     return b.make<IotaOp>(
         RankedTensorType::get(shape, index), b.builder.getI64IntegerAttr(0),
         b.builder.getF64FloatAttr(0), b.builder.getF64FloatAttr(1));
   };
-  Value rows = iota({scores[scores.size() - 2], 1}), keys = iota(scores.back());
-  Value below = b.compare(ComparePredicate::LE, keys,
-                          b.add(rows, double(*op.getCausalOffset())));
-  return mask ? b.make<AndOp>(mask, below) : below;
+  if (op.getCausal() || op.getWindow()) {
+    Value rows = iota({scores[scores.size() - 2], 1}),
+          keys = iota(scores.back());
+    if (op.getCausal())
+      also(b.compare(ComparePredicate::LE, keys,
+                     b.add(rows, double(*op.getCausalOffset()))));
+    if (op.getWindow())
+      also(b.compare(ComparePredicate::GT, keys,
+                     b.add(rows, -double(*op.getWindowSize()))));
+  }
+  if (Value segments = op.getSegments()) {
+    int64_t samples = tensorType(segments).getDimSize(0), keys = scores.back();
+    SmallVector<int64_t> ofRows{1, keys, 1}, ofKeys{1, 1, keys};
+    if (scores.size() == 4) {
+      ofRows.insert(ofRows.begin(), samples);
+      ofKeys.insert(ofKeys.begin(), samples);
+    }
+    also(b.compare(ComparePredicate::EQ, b.reshape(segments, ofRows),
+                   b.reshape(segments, ofKeys)));
+  }
+  return open;
 }
 
 Value Decomposed::scoreGradient(Value outGrad, Value lseGrad) {
@@ -131,10 +149,10 @@ static void attentionRule(AttentionOp op, RuleBuilder &b) {
                     op.getValue().getType()};
     auto grads = AttentionGradOp::create(
         b.builder, b.loc, types, op.getQuery(), op.getKey(), op.getValue(),
-        op.getBias(), op.getMask(), op.getSeed(), op.getStep(), op.getOutput(),
-        op.getLse(), b.grad(0), op.getScaleAttr(), op.getFillAttr(),
-        op.getCausalAttr(), op.getZeroEmptyRowsAttr(), op.getRatioAttr(),
-        op.getSiteAttr());
+        op.getBias(), op.getMask(), op.getSegments(), op.getSeed(),
+        op.getStep(), op.getOutput(), op.getLse(), b.grad(0), op.getScaleAttr(),
+        op.getFillAttr(), op.getCausalAttr(), op.getWindowAttr(),
+        op.getZeroEmptyRowsAttr(), op.getRatioAttr(), op.getSiteAttr());
     for (unsigned i = 0; i < 3; ++i)
       if (b.needs(i))
         b.set(i, grads.getResult(i));

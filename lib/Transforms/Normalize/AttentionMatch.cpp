@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionMatch.h"
-#include "MaskBands.h"
 #include "ckopt/Dialect/Ckopt/IR/Splat.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
@@ -18,12 +17,6 @@ using namespace ckopt;
 
 /// Constants of more elements are not looked at.
 static constexpr int64_t maxEvaluated = int64_t(1) << 24;
-/// Scores that a constant mask sets to this or less count as masked, where the
-/// row keeps a key.
-static constexpr double masked = -1e9;
-/// Constant biases within this leave a row's keys far above masked ones.
-static constexpr double mild = 1e8;
-static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 //===----------------------------------------------------------------------===//
 // Constants
@@ -171,43 +164,6 @@ bool ConstantEvaluator::scan(
   }
   return true;
 }
-
-namespace {
-/// Finds out which keys a constant allows in [.., queries, keys].
-struct MaskReader {
-  MaskReader(RankedTensorType type, int64_t queries, int64_t keys)
-      : keys(keys), isTriangle(type.getRank() >= 2 &&
-                               type.getShape().take_back(2) ==
-                                   ArrayRef<int64_t>({queries, keys})) {}
-
-  /// Returns whether further rows can say more.
-  template <typename Allows>
-  bool read(int64_t row, const reference::Tensor &rows, Allows allows) {
-    int64_t lines = isTriangle ? rows.getDimSize(rows.getRank() - 2) : 1;
-    if (isTriangle && row == 0)
-      while (first < keys && allows(first))
-        ++first;
-    isTriangle &= first > 0; // every row has a key
-    for (int64_t i = 0; i < rows.size() && (all || isTriangle); ++i) {
-      bool allowed = allows(i);
-      all &= allowed;
-      isTriangle &= allowed == (i % keys < row + i / keys % lines + first);
-    }
-    return all || isTriangle;
-  }
-  MaskForm form() const {
-    MaskForm form;
-    form.all = all;
-    form.keepsKeys = all || isTriangle;
-    if (!all && isTriangle)
-      form.causal = first - 1;
-    return form;
-  }
-
-  int64_t keys, first = 0;
-  bool all = true, isTriangle;
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Matching
@@ -413,209 +369,6 @@ bool AttentionMatch::matchProducts() {
   return rank == 4 && left[0] == all[0] && left[1] > 0 &&
          all[1] % left[1] == 0 && left[2] == all[1] / left[1] * all[2] &&
          first.getType().getShape().back() == all.back();
-}
-
-/// Returns the form of a condition whose ops show it; nullopt: elements do.
-static std::optional<MaskForm> bandForm(Value condition, bool allowedWhere,
-                                        int64_t queries, int64_t keys,
-                                        ConstantEvaluator &evaluate) {
-  RankedTensorType type = tensorType(condition);
-  if (type.getRank() < 2 ||
-      type.getShape().take_back(2) != ArrayRef<int64_t>({queries, keys}))
-    return std::nullopt;
-  std::optional<MaskBand> band = findMaskBand(
-      condition, allowedWhere, [&](Value vector) { return evaluate(vector); });
-  if (!band)
-    return std::nullopt;
-  MaskForm form;
-  bool fromFirst = band->least <= 1 - queries; // no key is too far behind
-  form.all = fromFirst && band->most >= keys - 1;
-  if (fromFirst && !form.all && band->most >= 0) // every row has a key
-    form.causal = band->most;
-  form.keepsKeys = form.all || form.causal;
-  return form;
-}
-
-namespace {
-/// A bias that is 0 where a condition allows a key, else `low`.
-struct SelectedBias {
-  Value condition;
-  bool allowedWhere;
-  double low;
-};
-} // namespace
-
-static std::optional<SelectedBias> selectedBias(Value bias) {
-  while (auto expand = bias.getDefiningOp<ExpandOp>())
-    bias = expand.getInput();
-  auto select = bias.getDefiningOp<SelectOp>();
-  auto onTrue = select ? splatNumber(select.getOnTrue()) : std::nullopt;
-  auto onFalse = select ? splatNumber(select.getOnFalse()) : std::nullopt;
-  if (!onTrue || !onFalse || (*onTrue == 0) == (*onFalse == 0))
-    return std::nullopt;
-  bool allowedWhere = *onTrue == 0;
-  return SelectedBias{select.getCondition(), allowedWhere,
-                      allowedWhere ? *onFalse : *onTrue};
-}
-
-/// The same of a bias that its ops show to be a mask.
-static std::optional<MaskForm> bandFormOfBias(Value bias, int64_t queries,
-                                              int64_t keys,
-                                              ConstantEvaluator &evaluate) {
-  std::optional<SelectedBias> selected = selectedBias(bias);
-  if (!selected || !(selected->low <= masked))
-    return std::nullopt;
-  std::optional<MaskForm> form = bandForm(
-      selected->condition, selected->allowedWhere, queries, keys, evaluate);
-  if (form)
-    form->isExact = selected->low == -infinity;
-  return form;
-}
-
-MaskForm AttentionMatch::formOfMask(Value condition, bool allowedWhere) const {
-  int64_t queries = scores.getDimSize(scores.getRank() - 2);
-  if (evaluate.forms.try_emplace({condition, allowedWhere}, MaskForm())
-          .second) {
-    int64_t keys = scores.getShape().back();
-    MaskReader reader(tensorType(condition), queries, keys);
-    if (auto shown = bandForm(condition, allowedWhere, queries, keys, evaluate))
-      evaluate.forms[{condition, allowedWhere}] = *shown;
-    else if (evaluate.scan(condition, queries,
-                           [&](int64_t row, const reference::Tensor &rows) {
-                             return reader.read(row, rows, [&](int64_t i) {
-                               return (rows.get(i) != 0) == allowedWhere;
-                             });
-                           }))
-      evaluate.forms[{condition, allowedWhere}] = reader.form();
-  }
-  MaskForm form = evaluate.forms[{condition, allowedWhere}];
-  form.isExact = fill == -infinity;
-  if (fill > masked)
-    form.causal = std::nullopt;
-  return form;
-}
-
-MaskForm AttentionMatch::formOfBias(Value bias) const {
-  std::pair<Value, int> place(bias, 2);
-  if (auto found = evaluate.forms.find(place); found != evaluate.forms.end())
-    return found->second;
-  int64_t queries = scores.getDimSize(scores.getRank() - 2);
-  int64_t keys = scores.getShape().back();
-  if (auto shown = bandFormOfBias(bias, queries, keys, evaluate))
-    return evaluate.forms[place] = *shown;
-  MaskReader reader(tensorType(bias), queries, keys);
-  bool isMask = true, isMild = true, isExact = true, isFailed = false;
-  bool isConstant = evaluate.scan(
-      bias, queries, [&](int64_t row, const reference::Tensor &rows) {
-        for (double x : rows.getReals()) {
-          isMask &= x == 0 || x <= masked;
-          isMild &= std::abs(x) <= mild;
-          isExact &= x == 0 || x == -infinity;
-          isFailed |= !(x < infinity);
-        }
-        reader.read(row, rows, [&](int64_t i) { return rows.real(i) == 0; });
-        return true;
-      });
-  MaskForm form;
-  if (isConstant) {
-    if (isMask)
-      form = reader.form();
-    else
-      form.keepsKeys = isMild;
-    form.isExact = isExact;
-    form.isFailed = isFailed;
-  }
-  return evaluate.forms[place] = form;
-}
-
-/// Takes conditions apart that must all hold.
-static void splitConditions(Value condition, bool allowedWhere,
-                            SmallVectorImpl<std::pair<Value, bool>> &parts) {
-  Operation *op = condition.getDefiningOp();
-  if (op && isa<NotOp>(op))
-    return splitConditions(op->getOperand(0), !allowedWhere, parts);
-  if (auto expand = dyn_cast_or_null<ExpandOp>(op))
-    return splitConditions(expand.getInput(), allowedWhere, parts);
-  if (!op || !(allowedWhere ? isa<AndOp>(op) : isa<OrOp>(op))) {
-    parts.emplace_back(condition, allowedWhere);
-    return;
-  }
-  for (Value operand : op->getOperands())
-    splitConditions(operand, allowedWhere, parts);
-}
-
-/// Causality stands beside other conditions (padding, a window of keys): takes
-/// it out of masks, and out of biases of 0 and -inf that are selected so.
-void AttentionMatch::splitMasks() {
-  using Parts = SmallVector<std::pair<Value, bool>>;
-  auto tells = [&](const Parts &parts) {
-    return llvm::any_of(parts, [&](const std::pair<Value, bool> &part) {
-      MaskForm form = formOfMask(part.first, part.second);
-      return form.all || form.causal;
-    });
-  };
-  Parts taken;
-  for (auto [condition, allowedWhere] : masks) {
-    Parts parts;
-    if (!formOfMask(condition, allowedWhere).causal)
-      splitConditions(condition, allowedWhere, parts);
-    if (parts.size() > 1 && tells(parts))
-      taken.append(parts);
-    else
-      taken.emplace_back(condition, allowedWhere);
-  }
-  masks = taken;
-  if (fill != -infinity)
-    return;
-  SmallVector<Value> kept;
-  for (Value bias : biases) {
-    Parts parts;
-    if (auto selected = selectedBias(bias);
-        selected && selected->low == -infinity)
-      splitConditions(selected->condition, selected->allowedWhere, parts);
-    if (!parts.empty() && tells(parts))
-      masks.append(parts);
-    else
-      kept.push_back(bias);
-  }
-  biases = kept;
-}
-
-/// Drops masks that allow everything, and finds causality. A triangle of finite
-/// numbers counts as -inf only if each row keeps its first key: where something
-/// else may take it, the row goes to the keys behind.
-bool AttentionMatch::settleMasks() {
-  SmallVector<MaskForm> ofMasks, ofBiases;
-  splitMasks();
-  for (auto [condition, allowedWhere] : masks)
-    ofMasks.push_back(formOfMask(condition, allowedWhere));
-  for (Value bias : biases)
-    ofBiases.push_back(formOfBias(bias));
-  if (llvm::any_of(ofBiases, [](const MaskForm &f) { return f.isFailed; }))
-    return false;
-  auto keeps = [](const MaskForm &form) { return form.keepsKeys; };
-  bool keepsKeys =
-      llvm::all_of(ofMasks, keeps) && llvm::all_of(ofBiases, keeps);
-  auto becomesCausal = [&](const MaskForm &form) {
-    if (!form.causal || !(form.isExact || keepsKeys))
-      return false;
-    causal = std::min(causal.value_or(*form.causal), *form.causal);
-    return true;
-  };
-  SmallVector<std::pair<Value, bool>> keptMasks;
-  for (auto [mask, form] : llvm::zip(masks, ofMasks))
-    if (!form.all && !becomesCausal(form))
-      keptMasks.push_back(mask);
-  masks = keptMasks;
-  if (masks.empty())
-    fill = -infinity;
-  SmallVector<Value> keptBiases;
-  for (auto [bias, form] : llvm::zip(biases, ofBiases))
-    if (!form.all && !(fill == -infinity && becomesCausal(form)))
-      keptBiases.push_back(bias);
-  biases = keptBiases;
-  // Rows are emptied by the mask, and a finite fill would leave them a mean.
-  return (!causal && !emptyRows) || fill == -infinity;
 }
 
 bool AttentionMatch::match(std::string &reason) {

@@ -8,6 +8,7 @@
 #ifndef CKOPT_LIB_TRANSFORMS_NORMALIZE_ATTENTIONMATCH_H
 #define CKOPT_LIB_TRANSFORMS_NORMALIZE_ATTENTIONMATCH_H
 
+#include "MaskBands.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Reference/Interpreter.h"
@@ -19,15 +20,6 @@
 #include <string>
 
 namespace ckopt {
-
-/// What a mask or bias is, as far as it is constant.
-struct MaskForm {
-  bool all = false;              ///< every key is allowed
-  std::optional<int64_t> causal; ///< key j in row i where j <= i + causal
-  bool isExact = false;          ///< forbids by -inf
-  bool keepsKeys = false;        ///< no row loses its first key
-  bool isFailed = false;         ///< adds +inf or NaN: no probabilities
-};
 
 /// Evaluates values that depend on nothing but constants.
 class ConstantEvaluator {
@@ -74,14 +66,33 @@ public:
   void rewrite();
 
 private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+
   bool isByRow(mlir::Value condition) const;
   bool matchWeights();
   bool matchScores();
   bool matchSelect(SelectOp op, mlir::Value &next);
   bool matchProducts();
-  MaskForm formOfMask(mlir::Value condition, bool allowedWhere) const;
-  void splitMasks();
+  /// Something that lowers scores: where conditions do not all hold, or in a
+  /// way of its own, a bias.
+  struct Lowering {
+    mlir::Value value; ///< the mask or bias
+    bool allowedWhere = true;
+    bool isBias = false;
+    double low = 0; ///< what is filled in or added, or less
+    mlir::SmallVector<MaskPart> parts = {}; ///< conditions
+    MaskForm form = {};                     ///< of a bias without conditions
+
+    bool isKnown() const;
+  };
+  MaskForm formOfMask(const MaskPart &part) const;
   MaskForm formOfBias(mlir::Value bias) const;
+  void findParts(Lowering &lowering) const;
+  bool allowsAll(const MaskForm &form) const;
+  std::optional<MaskBand>
+  commonBand(mlir::ArrayRef<const Lowering *> all) const;
+  void takeBounds(mlir::ArrayRef<Lowering> all,
+                  mlir::ArrayRef<const Lowering *> taken, const MaskBand &band);
   bool settleMasks();
   bool addMask(mlir::Value condition, bool allowedWhere, double fill);
   bool isTrained(mlir::Value value) const;
@@ -101,8 +112,9 @@ private:
   mlir::SmallVector<mlir::Value> biases;
   /// Conditions, and whether keys are allowed where they hold.
   mlir::SmallVector<std::pair<mlir::Value, bool>> masks;
-  double fill = -std::numeric_limits<double>::infinity();
-  std::optional<int64_t> causal;
+  double fill = -infinity;
+  std::optional<int64_t> causal, window;
+  mlir::Value segments; ///< [(samples,) keys], with sizes of 1 between
 };
 
 } // namespace ckopt

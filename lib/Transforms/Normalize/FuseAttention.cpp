@@ -10,23 +10,23 @@
 // reads it alone, and up through selects (masks), sums (biases), and scalar
 // factors to the product that makes the scores. Factors of query and key go
 // into the scale. Masks and biases that are constants are evaluated: those that
-// allow every key go, a triangle becomes `causal`. Key heads that were expanded
-// to query heads are read where they are.
+// allow every key go, a band along the diagonal becomes `causal` and `window`.
+// Numbers that are compared for each row and key become `segments`. Key heads
+// that were expanded to query heads are read where they are.
 //
-// Guarantee: the same real numbers, summed in another order. A constant
-// triangle of -1e9 and below counts as -inf where every row keeps its first key
-// for sure: there the exponentials are 0 in f64, too, if scores and biases stay
-// within 1e8. Beside a mask or bias that may take that key it stays a bias or a
-// mask with its own number, since a row whose keys are all lowered goes to the
-// keys behind. Rows where NaN is replaced by 0 (as exporters treat rows without
-// keys) become rows of zeros; where a condition of the program says which rows
-// these are, so do rows without keys that it forgets, which were NaN. What is
-// matched
-// depends on the program alone, and never on a budget; what is not matched
-// stays as it was, and the reasons that a user could change are said: a bias
-// that is trained. A dropout between softmax and product keeps its seed, site
-// and elements, and so its mask.
-// Complexity: linear, and the evaluation of constant masks.
+// Guarantee: the same real numbers, summed in another order. Bounds of -1e9 and
+// below count as -inf where every row keeps a key for sure: there the
+// exponentials are 0 in f64, too, if scores and biases stay within 1e8. Beside
+// a mask or bias that may take that key they stay a bias or a mask with their
+// own number, since a row whose keys are all lowered goes to the keys behind.
+// Rows where NaN is replaced by 0 (as exporters treat rows without keys) become
+// rows of zeros; where a condition of the program says which rows these are, so
+// do rows without keys that it forgets, which were NaN. What is matched depends
+// on the program alone, and never on a budget; what is not matched stays as it
+// was, and the reasons that a user could change are said: a bias that is
+// trained. A dropout between softmax and product keeps its seed, site and
+// elements, and so its mask. Complexity: linear, and the evaluation of constant
+// masks.
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionMatch.h"
@@ -163,13 +163,22 @@ void AttentionMatch::rewrite() {
       open = b.make<NotOp>(open);
     mask = mask ? b.make<AndOp>(mask, open) : open;
   }
+  Value numbers;
+  if (segments) {
+    int64_t keys = all.back();
+    numbers =
+        b.cast(b.reshape(segments,
+                         {tensorType(segments).getNumElements() / keys, keys}),
+               builder.getI64Type());
+  }
   auto number = [&](double x) { return builder.getF64FloatAttr(x); };
   bool drops = dropout && dropout.getRatio().convertToDouble() > 0;
   auto made = AttentionOp::create(
-      builder, loc, query, key, value, bias, mask,
+      builder, loc, query, key, value, bias, mask, numbers,
       drops ? dropout.getSeed() : Value(), drops ? dropout.getStep() : Value(),
       number(scale), mask && std::isfinite(fill) ? number(fill) : FloatAttr(),
       causal ? builder.getI64IntegerAttr(*causal) : IntegerAttr(),
+      window ? builder.getI64IntegerAttr(*window) : IntegerAttr(),
       zeroEmptyRows ? builder.getUnitAttr() : UnitAttr(),
       drops ? dropout.getRatioAttr() : FloatAttr(),
       drops ? dropout.getSiteAttr() : IntegerAttr());

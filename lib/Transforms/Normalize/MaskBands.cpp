@@ -21,10 +21,12 @@ using namespace mlir;
 using namespace ckopt;
 
 namespace {
-/// constant + the sum of slopes times indices, by dimension from the last.
+/// constant + the sum of slopes times indices, by dimension from the last, +
+/// unknown times a number that is the same for row and key.
 struct Positions {
   double constant = 0;
   SmallVector<double> slopes;
+  double unknown = 0;
 };
 } // namespace
 
@@ -32,17 +34,20 @@ namespace {
 class BandFinder {
 public:
   using Evaluate = function_ref<const reference::Tensor *(Value)>;
-  explicit BandFinder(Evaluate evaluate) : evaluate(evaluate) {}
+  BandFinder(Evaluate evaluate, Value counted)
+      : evaluate(evaluate), counted(counted) {}
 
   std::optional<MaskBand> find(Value condition, bool allowedWhere);
 
 private:
   std::optional<Positions> positionsOf(Value value);
-  std::optional<Positions> ofVector(Value value);
+  std::optional<Positions> ofConstant(Value value);
+  std::optional<Positions> ofCounted(Value value);
   std::optional<Positions> reshaped(ReshapeOp op);
   std::optional<MaskBand> ofCompare(CompareOp op, bool allowedWhere);
 
   Evaluate evaluate;
+  Value counted; ///< positions that are data
 };
 } // namespace
 
@@ -67,33 +72,36 @@ static bool holds(ComparePredicate predicate, double x) {
 
 static void addTo(Positions &sum, const Positions &other, double sign) {
   sum.constant += sign * other.constant;
+  sum.unknown += sign * other.unknown;
   sum.slopes.resize(std::max(sum.slopes.size(), other.slopes.size()), 0);
   for (auto [slope, added] : llvm::zip(sum.slopes, other.slopes))
     slope += sign * added;
 }
 
-/// Looks at a vector that is constant, however it was made.
-std::optional<Positions> BandFinder::ofVector(Value value) {
-  std::optional<size_t> along;
-  RankedTensorType type = tensorType(value);
-  for (auto [d, size] : llvm::enumerate(llvm::reverse(type.getShape()))) {
-    if (size != 1 && along)
-      return std::nullopt;
-    if (size != 1)
-      along = d;
-  }
+/// Looks at a constant of rows or keys, however it was made.
+std::optional<Positions> BandFinder::ofConstant(Value value) {
+  ArrayRef<int64_t> shape = tensorType(value).getShape();
+  if (shape.size() > 1 && shape.back() > 1 && shape[shape.size() - 2] > 1)
+    return std::nullopt; // a table of all pairs
   const reference::Tensor *elements = evaluate(value);
   if (!elements || elements->size() == 0)
     return std::nullopt;
-  auto at = [&](int64_t i) { return double(elements->get(i)); };
-  double slope = along ? at(1) - at(0) : 0;
-  for (int64_t i = 1; i < elements->size(); ++i)
-    if (at(i) - at(i - 1) != slope)
+  Positions result{double(elements->get(0)), {}};
+  SmallVector<int64_t> strides;
+  int64_t stride = 1;
+  for (int64_t size : llvm::reverse(shape)) {
+    strides.push_back(stride);
+    result.slopes.push_back(
+        size > 1 ? double(elements->get(stride)) - result.constant : 0);
+    stride *= size;
+  }
+  for (int64_t i = 0; i < elements->size(); ++i) {
+    double expected = result.constant;
+    for (auto [d, size] : llvm::enumerate(llvm::reverse(shape)))
+      expected += result.slopes[d] * double(i / strides[d] % size);
+    if (double(elements->get(i)) != expected)
       return std::nullopt;
-  Positions result{at(0), {}};
-  result.slopes.resize(size_t(type.getRank()), 0);
-  if (along)
-    result.slopes[*along] = slope;
+  }
   return result;
 }
 
@@ -111,7 +119,7 @@ std::optional<Positions> BandFinder::reshaped(ReshapeOp op) {
   auto before = longOf(op.getInput()), after = longOf(op.getOutput());
   if (!from || before.size() != after.size())
     return std::nullopt;
-  Positions result{from->constant, {}};
+  Positions result{from->constant, {}, from->unknown};
   result.slopes.resize(size_t(op.getType().getRank()), 0);
   for (auto [old, now] : llvm::zip(before, after)) {
     if (old.second != now.second)
@@ -128,8 +136,10 @@ std::optional<Positions> BandFinder::positionsOf(Value value) {
     return std::nullopt;
   if (auto number = splatNumber(value))
     return Positions{*number, {}};
-  if (std::optional<Positions> vector = ofVector(value))
-    return vector;
+  if (std::optional<Positions> constant = ofConstant(value))
+    return constant;
+  if (std::optional<Positions> places = ofCounted(value))
+    return places;
   Operation *op = value.getDefiningOp();
   if (auto reshape = dyn_cast_or_null<ReshapeOp>(op))
     return reshaped(reshape);
@@ -152,6 +162,8 @@ std::optional<MaskBand> BandFinder::ofCompare(CompareOp op, bool allowedWhere) {
   if (!distance || !rhs)
     return std::nullopt;
   addTo(*distance, *rhs, -1);
+  if (distance->unknown != 0)
+    return std::nullopt;
   distance->slopes.resize(std::max<size_t>(distance->slopes.size(), 2), 0);
   if (llvm::all_of(distance->slopes, [](double slope) { return slope == 0; }))
     return holds(op.getPredicate(), distance->constant) == allowedWhere
@@ -209,8 +221,141 @@ std::optional<MaskBand> BandFinder::find(Value condition, bool allowedWhere) {
   return all;
 }
 
+//===----------------------------------------------------------------------===//
+// Data of rows and keys
+//===----------------------------------------------------------------------===//
+
+static SmallVector<int64_t> longDims(Value value) {
+  SmallVector<int64_t> dims;
+  for (int64_t size : tensorType(value).getShape())
+    if (size != 1)
+      dims.push_back(size);
+  return dims;
+}
+
+static bool isWidened(Value from, Value to) {
+  auto narrow = dyn_cast<IntegerType>(getElementTypeOrSelf(from));
+  auto wide = dyn_cast<IntegerType>(getElementTypeOrSelf(to));
+  return narrow && wide && !narrow.isUnsigned() && !wide.isUnsigned() &&
+         narrow.getWidth() <= wide.getWidth();
+}
+
+/// Returns whether the last dimension that is not 1 is not repeated.
+static bool keepsPlaces(Value from, Value to) {
+  auto narrow = llvm::reverse(tensorType(from).getShape());
+  auto wide = llvm::reverse(tensorType(to).getShape());
+  for (auto [before, after] : llvm::zip(narrow, wide))
+    if (after != 1)
+      return before == after;
+  return false;
+}
+
+/// Returns where the same numbers stand before sizes of 1 came and went,
+/// samples were repeated, or integers became wider. The last size that is not 1
+/// stays.
+static Value dataBehind(Value value) {
+  for (;;) {
+    Operation *op = value.getDefiningOp();
+    Value from = op && op->getNumOperands() == 1 ? op->getOperand(0) : Value();
+    bool isSame =
+        from && ((isa<ReshapeOp>(op) && longDims(from) == longDims(value)) ||
+                 (isa<ExpandOp>(op) && keepsPlaces(from, value)) ||
+                 (isa<CastOp>(op) && isWidened(from, value)));
+    if (!isSame)
+      return value;
+    value = from;
+  }
+}
+
+/// Returns the dimension from the last, 0 or 1, along which a value has other
+/// numbers than 1 alone; samples are before.
+static std::optional<size_t> dimOfPlaces(Value value) {
+  ArrayRef<int64_t> shape = tensorType(value).getShape();
+  if (shape.empty())
+    return std::nullopt;
+  bool isLast = shape.back() != 1;
+  bool isSecond = shape.size() > 1 && shape[shape.size() - 2] != 1;
+  if (isLast == isSecond)
+    return std::nullopt;
+  return isSecond;
+}
+
+std::optional<Positions> BandFinder::ofCounted(Value value) {
+  std::optional<size_t> dim = dimOfPlaces(value);
+  if (!counted || !dim || dataBehind(value) != counted)
+    return std::nullopt;
+  Positions result{0, {}, 1};
+  result.slopes.resize(size_t(tensorType(value).getRank()), 0);
+  result.slopes[*dim] = 1;
+  return result;
+}
+
+bool ckopt::isOfSamples(const MaskPart &part, int64_t rank) {
+  ArrayRef<int64_t> shape = part.shape;
+  SmallVector<int64_t> own = longDims(part.condition);
+  if (shape.size() < 2 || int64_t(shape.size()) > rank || own.size() < 2)
+    return false;
+  if (shape.size() > 2 && shape[shape.size() - 3] != 1)
+    return false;
+  int64_t samples = shape.size() > 3 ? shape[0] : 1;
+  ArrayRef<int64_t> before = ArrayRef(own).drop_back(2);
+  return ArrayRef(own).take_back(2) == shape.take_back(2) &&
+         (samples == 1 ? before.empty() : before == ArrayRef(samples));
+}
+
+Value ckopt::findSegments(const MaskPart &part, int64_t rank) {
+  auto compare = part.condition.getDefiningOp<CompareOp>();
+  auto asks = part.allowedWhere ? ComparePredicate::EQ : ComparePredicate::NE;
+  if (!compare || compare.getPredicate() != asks || !isOfSamples(part, rank))
+    return {};
+  auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(compare.getLhs()));
+  std::optional<size_t> left = dimOfPlaces(compare.getLhs()),
+                        right = dimOfPlaces(compare.getRhs());
+  Value numbers = dataBehind(compare.getLhs());
+  if (!type || type.isUnsigned() || !left || !right || *left == *right ||
+      numbers != dataBehind(compare.getRhs()))
+    return {};
+  return numbers;
+}
+
+Value ckopt::positionsBehind(Value segments) {
+  auto sum = segments.getDefiningOp<CumulativeSumOp>();
+  if (!sum || sum.getExclusive() || sum.getReverse() ||
+      int64_t(sum.getAxis()) != sum.getType().getRank() - 1)
+    return {};
+  auto cast = sum.getInput().getDefiningOp<CastOp>();
+  Value breaks = cast ? cast.getInput() : Value();
+  auto asks = ComparePredicate::NE;
+  if (auto no = breaks ? breaks.getDefiningOp<NotOp>() : NotOp()) {
+    breaks = no.getOperand();
+    asks = ComparePredicate::EQ;
+  }
+  auto compare = breaks ? breaks.getDefiningOp<CompareOp>() : CompareOp();
+  if (!compare || compare.getPredicate() != asks ||
+      splatNumber(compare.getRhs()) != 1.0)
+    return {};
+  auto step = compare.getLhs().getDefiningOp<SubOp>();
+  auto before = step ? step.getRhs().getDefiningOp<SliceOp>() : SliceOp();
+  auto both = before ? before.getInput().getDefiningOp<ConcatOp>() : ConcatOp();
+  if (!both || both.getInputs().size() != 2)
+    return {};
+  // The place before, where something stands before the first one.
+  Value positions = both.getInputs()[1];
+  RankedTensorType type = tensorType(positions);
+  auto isZero = [](int64_t x) { return x == 0; };
+  auto isOne = [](int64_t x) { return x == 1; };
+  bool isBefore = int64_t(both.getAxis()) == type.getRank() - 1 &&
+                  tensorType(both.getInputs()[0]).getShape().back() == 1 &&
+                  before.getType() == type && step.getType() == type &&
+                  llvm::all_of(before.getStarts(), isZero) &&
+                  llvm::all_of(before.getSteps(), isOne);
+  return isBefore && step.getLhs() == positions ? dataBehind(positions)
+                                                : Value();
+}
+
 std::optional<MaskBand>
 ckopt::findMaskBand(Value condition, bool allowedWhere,
-                    function_ref<const reference::Tensor *(Value)> evaluate) {
-  return BandFinder(evaluate).find(condition, allowedWhere);
+                    function_ref<const reference::Tensor *(Value)> evaluate,
+                    Value positions) {
+  return BandFinder(evaluate, positions).find(condition, allowedWhere);
 }

@@ -173,7 +173,7 @@ std::optional<SampleOrder::Heads> SampleOrder::headsOf(Value operand) {
 }
 
 bool SampleOrder::match() {
-  if (attention.getBias() || attention.getMask() ||
+  if (attention.getBias() || attention.getMask() || attention.getSegments() ||
       tensorType(attention.getQuery()).getRank() != 3 ||
       !attention.getLse().use_empty() || !attention.getOutput().hasOneUse())
     return false;
@@ -258,11 +258,11 @@ void SampleOrder::rewrite() {
   for (const Heads &operand : operands)
     x.push_back(headsOfSamples(b, operand));
   auto result = AttentionOp::create(
-      builder, attention.getLoc(), x[0], x[1], x[2], Value(), Value(),
+      builder, attention.getLoc(), x[0], x[1], x[2], Value(), Value(), Value(),
       attention.getSeed(), attention.getStep(), attention.getScaleAttr(),
       attention.getFillAttr(), attention.getCausalAttr(),
-      attention.getZeroEmptyRowsAttr(), attention.getRatioAttr(),
-      attention.getSiteAttr());
+      attention.getWindowAttr(), attention.getZeroEmptyRowsAttr(),
+      attention.getRatioAttr(), attention.getSiteAttr());
   result->setDiscardableAttrs(attention->getDiscardableAttrDictionary());
   Value rows = b.transpose(result.getOutput(), {0, 2, 1, 3});
   auto first = cast<ReshapeOp>(behind.front());

@@ -361,9 +361,18 @@ func.func @attention_mask(%q: tensor<2x5x3xf32>, %m: tensor<4x5xi1>) {
 // -----
 
 func.func @attention_fill(%q: tensor<2x5x3xf32>) {
-  // expected-error @+2 {{causality fills with -inf; it takes no fill}}
+  // expected-error @+2 {{causality, windows and segments fill with -inf; they take no fill}}
   // expected-error @+1 {{failed to infer returned types}}
   %o, %l = ckopt.attention %q, %q, %q {scale = 1.0 : f64, fill = 0.0 : f64, causal = 0 : i64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_segments(%q: tensor<2x4x5x3xf32>, %s: tensor<4x5xi64>) {
+  // expected-error @+2 {{segments need one number for each of as many keys as queries, got 'tensor<4x5xi64>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = ckopt.attention %q, %q, %q segments %s {scale = 1.0 : f64} : (tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<4x5xi64>) -> (tensor<2x4x5x3xf32>, tensor<2x4x5x2xf32>)
   return
 }
 

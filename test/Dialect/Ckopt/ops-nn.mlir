@@ -95,6 +95,11 @@ func.func @attention(%q: tensor<2x4x5x3xf32>, %k: tensor<2x2x6x3xf32>, %v: tenso
   %dq, %dk, %dv = ckopt.attention_grad %q, %k, %v mask %m of %o, %l by %o {scale = 0.5 : f64, fill = -1.0 : f64} : (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>, tensor<5x6xi1>, tensor<2x4x5x7xf32>, tensor<2x4x5x2xf32>, tensor<2x4x5x7xf32>) -> (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>)
   // CHECK: ckopt.attention %{{.*}}, %{{.*}}, %{{.*}} bias %{{.*}} dropout %[[I:.*]], %[[I]] {ratio = 1.000000e-01 : f64, scale = 5.000000e-01 : f64, site = 2 : i64}
   %o1, %l1 = ckopt.attention %q, %k, %v bias %b dropout %i, %i {scale = 0.5 : f64, ratio = 0.1 : f64, site = 2 : i64} : (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>, tensor<4x1x6xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x4x5x7xf32>, tensor<2x4x5x2xf32>)
+  // CHECK: ckopt.attention %{{.*}}, %{{.*}}, %{{.*}} segments %[[S:[^ ]*]] {causal = 0 : i64, scale = 5.000000e-01 : f64, window = 3 : i64}
+  %s = ckopt.constant dense<[[1, 1, 2, 2, 0]]> : tensor<1x5xi64>
+  %o3, %l3 = ckopt.attention %q, %q, %q segments %s {scale = 0.5 : f64, causal = 0 : i64, window = 3 : i64} : (tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<1x5xi64>) -> (tensor<2x4x5x3xf32>, tensor<2x4x5x2xf32>)
+  // CHECK: ckopt.attention_grad %{{.*}}, %{{.*}}, %{{.*}} segments %[[S]] of
+  %dq3, %dk3, %dv3 = ckopt.attention_grad %q, %q, %q segments %s of %o3, %l3 by %o3 {scale = 0.5 : f64} : (tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<1x5xi64>, tensor<2x4x5x3xf32>, tensor<2x4x5x2xf32>, tensor<2x4x5x3xf32>) -> (tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>)
   // lse of halves is f32.
   // CHECK: ckopt.attention {{.*}} -> (tensor<2x4x5x3xbf16>, tensor<2x4x5x2xf32>)
   %o2, %l2 = ckopt.attention %h, %h, %h {scale = 0.5 : f64} : (tensor<2x4x5x3xbf16>, tensor<2x4x5x3xbf16>, tensor<2x4x5x3xbf16>) -> (tensor<2x4x5x3xbf16>, tensor<2x4x5x2xf32>)

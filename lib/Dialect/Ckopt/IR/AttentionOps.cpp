@@ -49,9 +49,18 @@ static LogicalResult checkScores(std::optional<Location> loc, Adaptor op) {
       return emitOptionalError(loc, operand.getType(),
                                " does not broadcast to the scores' shape");
   }
-  if (op.getCausal() && op.getFill())
-    return emitOptionalError(loc,
-                             "causality fills with -inf; it takes no fill");
+  if (Value segments = op.getSegments()) {
+    auto numbers = tensorType(segments).getShape();
+    if (numbers[1] != k[rank - 2] || numbers[1] != q[rank - 2] ||
+        (numbers[0] != 1 && (rank == 3 || numbers[0] != q[0])))
+      return emitOptionalError(loc,
+                               "segments need one number for each of as "
+                               "many keys as queries, got ",
+                               segments.getType());
+  }
+  if ((op.getCausal() || op.getWindow() || op.getSegments()) && op.getFill())
+    return emitOptionalError(loc, "causality, windows and segments fill with "
+                                  "-inf; they take no fill");
   bool drops = op.getSeed() != nullptr;
   if (bool(op.getStep()) != drops || op.getRatio().has_value() != drops ||
       op.getSite().has_value() != drops)
@@ -112,17 +121,19 @@ CKOPT_INFER(AttentionGradOp) {
 }
 
 /// Operations of `depths` and `widths` products of that many terms a score, for
-/// the scores that causality allows.
+/// the scores that causality and the window allow. Segments are not known.
 template <typename Op>
 static double scoreFlops(Op op, double depths, double widths) {
   ArrayRef<int64_t> q = tensorType(op.getQuery()).getShape();
   int64_t queries = q[q.size() - 2],
           keys = tensorType(op.getKey()).getShape()[q.size() - 2];
   double scores = double(queries) * double(keys);
-  if (std::optional<int64_t> causal = op.getCausalOffset()) {
+  if (op.getCausal() || op.getWindow()) {
     scores = 0;
-    for (int64_t row = 0; row < queries; ++row)
-      scores += double(std::clamp<int64_t>(row + *causal + 1, 0, keys));
+    for (int64_t row = 0; row < queries; ++row) {
+      auto [first, end] = op.getKeysOfRow(row);
+      scores += double(std::max<int64_t>(end - first, 0));
+    }
   }
   double heads = 1;
   for (int64_t size : q.drop_back(2))

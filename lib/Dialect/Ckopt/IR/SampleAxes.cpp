@@ -139,6 +139,12 @@ AxisRelation AttentionOp::relateAxis(unsigned operand, int64_t axis) {
   };
   if (rankOf(getOperand(operand)) == 0) // seed and step
     return AxisRelation::whole();
+  if (getOperand(operand) == getSegments()) {
+    bool ofSamples = tensorType(getSegments()).getDimSize(0) != 1;
+    if (fromEnd == 4)
+      return ofSamples ? follows(0) : AxisRelation::whole();
+    return fromEnd == 2 ? AxisRelation::other() : AxisRelation::whole();
+  }
   if (fromEnd == 3 && tensorType(getQuery()).getDimSize(unsigned(axis)) !=
                           tensorType(getKey()).getDimSize(unsigned(axis)))
     return AxisRelation::other();
@@ -146,7 +152,7 @@ AxisRelation AttentionOp::relateAxis(unsigned operand, int64_t axis) {
     return broadcast();
   if (fromEnd == 1) // the width of values
     return operand == 2 ? follows(axis) : AxisRelation::whole();
-  if (getCausal())
+  if (getCausal() || getWindow() || getSegments())
     return AxisRelation::other();
   return operand == 1 || operand == 2 ? AxisRelation::whole() : broadcast();
 }

@@ -53,9 +53,9 @@ class Ckopt_AttentionLike<string mnemonic, list<Trait> traits = []>
     : Ckopt_InferOp<mnemonic, "Library", traits # [ContractionOpInterface, AttrSizedOperandSegments]> {
   dag scoreOperands = (ins Ckopt_FloatTensor:$query, Ckopt_FloatTensor:$key, Ckopt_FloatTensor:$value,
       Optional<Ckopt_FloatTensor>:$bias, Optional<Ckopt_BoolTensor>:$mask,
-      Optional<0DTensorOf<[I64]>>:$seed, Optional<0DTensorOf<[I64]>>:$step);
+      Optional<2DTensorOf<[I64]>>:$segments, Optional<0DTensorOf<[I64]>>:$seed, Optional<0DTensorOf<[I64]>>:$step);
   dag scoreAttrs = (ins F64Attr:$scale, OptionalAttr<F64Attr>:$fill, OptionalAttr<I64Attr>:$causal,
-      UnitAttr:$zero_empty_rows, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$site);
+      OptionalAttr<I64Attr>:$window, UnitAttr:$zero_empty_rows, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$site);
   string attentionDecl = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Matrices">.decl
       # Ckopt_Contraction<"Attention">.decl # [{
     double getFlops();
@@ -63,6 +63,15 @@ class Ckopt_AttentionLike<string mnemonic, list<Trait> traits = []>
     bool acceptsStrides(bool isResult, unsigned index, ::llvm::ArrayRef<int64_t> strides);
     std::optional<int64_t> getCausalOffset() {
       return getCausal() ? std::optional<int64_t>(int64_t(*getCausal())) : std::nullopt;
+    }
+    std::optional<int64_t> getWindowSize() {
+      return getWindow() ? std::optional<int64_t>(int64_t(*getWindow())) : std::nullopt;
+    }
+    /// The keys from first to before second are those that causality and the window allow in a row.
+    std::pair<int64_t, int64_t> getKeysOfRow(int64_t row) {
+      int64_t keys = ::llvm::cast<::mlir::RankedTensorType>(getKey().getType()).getShape().take_back(2)[0];
+      return {getWindow() ? std::max<int64_t>(row - *getWindowSize() + 1, 0) : 0,
+              getCausal() ? std::min(row + *getCausalOffset() + 1, keys) : keys};
     }
     double getFillValue() {
       return getFill() ? getFill()->convertToDouble() : -std::numeric_limits<double>::infinity();
@@ -81,8 +90,11 @@ def Ckopt_AttentionOp : Ckopt_AttentionLike<"attention", [SampleAxisOpInterface]
     query [batch, heads, queries, depth], key [batch, key heads, keys, depth], value [batch, key
     heads, keys, width]; without `batch` in rank 3. Query heads are a multiple of key heads; query
     head h reads key head h / (heads / key heads). bias (added) and mask (true: allowed) broadcast
-    to [batch, heads, queries, keys]. A score that mask or causality do not allow is `fill`, -inf
-    where it is not given. `causal = c` allows key j in row i where j <= i + c.
+    to [batch, heads, queries, keys]. A score that the mask does not allow is `fill`, -inf where it is
+    not given. `causal = c` allows key j in row i where j <= i + c, `window = w` where j > i - w.
+    segments [batch or 1, keys], of as many queries as keys, allow key j of a sample in its row i
+    where both have the same number: packed samples attend to themselves. These three fill with
+    -inf, and kernels skip the keys that they forbid.
 
     With seed and step, the probabilities pass through a dropout of `ratio` and `site` before they
     weigh the values: element e is that of the row-major [batch, heads, queries, keys].
@@ -94,7 +106,7 @@ def Ckopt_AttentionOp : Ckopt_AttentionLike<"attention", [SampleAxisOpInterface]
   }];
   let arguments = !con(scoreOperands, scoreAttrs);
   let results = (outs Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$lse);
-  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? (`dropout` $seed^ `,` $step)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? (`segments` $segments^)? (`dropout` $seed^ `,` $step)? attr-dict `:` functional-type(operands, results)";
 }
 
 def Ckopt_AttentionGradOp : Ckopt_AttentionLike<"attention_grad"> {
@@ -102,7 +114,7 @@ def Ckopt_AttentionGradOp : Ckopt_AttentionLike<"attention_grad"> {
   let summary = "Gradients of attention with respect to query, key and value; makes the probabilities again from lse";
   let arguments = !con(scoreOperands, (ins Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$lse, Ckopt_FloatTensor:$grad), scoreAttrs);
   let results = (outs Ckopt_FloatTensor:$query_grad, Ckopt_FloatTensor:$key_grad, Ckopt_FloatTensor:$value_grad);
-  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? (`dropout` $seed^ `,` $step)? `of` $output `,` $lse `by` $grad attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? (`segments` $segments^)? (`dropout` $seed^ `,` $step)? `of` $output `,` $lse `by` $grad attr-dict `:` functional-type(operands, results)";
 }
 
 // Convolutions, cross-correlation as in ONNX: input [N, C, spatial...],
