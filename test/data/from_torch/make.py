@@ -111,6 +111,22 @@ class Encoder(nn.Module):
         return self.body(x, mask=mask, is_causal=False)
 
 
+class Filled(nn.Module):
+    """Scores that a mask fills with the least float, which is no parameter."""
+    def __init__(self):
+        super().__init__()
+        self.q, self.k = nn.Linear(6, 6), nn.Linear(6, 6)
+    def mask(self, x):
+        places = torch.arange(x.shape[1])
+        open = (places[None, :] <= places[:, None]) & (x[:, None, :, 0] < 9)
+        # As Transformers makes it.
+        none = torch.tensor(0.0, device=x.device, dtype=x.dtype)
+        return torch.where(open, none, torch.finfo(x.dtype).min)
+    def forward(self, x):
+        scores = self.q(x) @ self.k(x).transpose(1, 2) * 0.5 + self.mask(x)
+        return scores.softmax(-1) @ x
+
+
 class FoldedNorm(nn.Module):
     """A batch norm that goes into a convolution: lost."""
     def __init__(self):
@@ -605,6 +621,7 @@ MODELS = {
     "cell": (Cell, lambda: torch.randn(2, 3, 3)),
     "norms": (Norms, lambda: torch.randn(2, 4, 6)),
     "token": (Token, lambda: torch.randn(2, 3, 6)),
+    "filled": (Filled, lambda: torch.randn(2, 9, 6)),
     "encoder": (Encoder, lambda: torch.randn(2, 4, 6)),
     "folded_norm": (FoldedNorm, lambda: torch.randn(2, 1, 4, 4)),
     "stacked": (Stacked, lambda: torch.randn(2, 6)),
@@ -659,7 +676,7 @@ def make(name):
         return
     if name in ("made", "sliced", "views"):
         return shorten_traces(f"{name}/default.onnx")
-    if name in ("transposed", "normalized", "stacked", "turns", "again", "scaled", "first_turn"):
+    if name in ("transposed", "normalized", "stacked", "turns", "again", "scaled", "first_turn", "filled"):
         return
     if name == "twice":  # in training form, as it was traced
         os.remove(f"{name}/default.onnx")

@@ -49,9 +49,19 @@ void ExportMatcher::lose(const Entry &entry, const Twine &how) {
   result.lost.push_back("'" + entry.target + "': " + how.str());
 }
 
+/// Returns whether a condition selects a number that is no parameter itself,
+/// such as that of masked scores.
+bool ExportMatcher::isFill(OperandUse use) const {
+  return graph.nodes[use.node].op == "Where" && use.operand > 0 &&
+         readsInitializer(use) && !signature.target(recovered.nameOf(use)) &&
+         recovered.valueOf(use).shape().empty();
+}
+
 void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,
                                StringRef name, Form form) {
   const std::string &held = recovered.nameOf(use);
+  if (isFill(use))
+    return noteConstant(use, "a number that a condition selects");
   if (call.guessed) {
     if (const Entry *entry = signature.target(held))
       return recovered.claim(entry->target);
@@ -86,6 +96,8 @@ void ExportMatcher::noteNameless(OperandUse use) {
     return;
   if (isFromNoParameter(recovered.nameOf(use)))
     return noteConstant(use, "computed from buffers and numbers alone");
+  if (isFill(use))
+    return noteConstant(use, "a number that a condition selects");
   FoldedValue &value = folded[recovered.nameOf(use)];
   value.name = recovered.nameOf(use);
   value.uses.push_back(use);
@@ -153,18 +165,11 @@ void ExportMatcher::explainConstants() {
     bool mask = llvm::all_of(value.uses, [&](OperandUse use) {
       return isMask(recovered.valueOf(use));
     });
-    // The number that masked scores get, for example.
-    bool fill = llvm::all_of(value.uses, [&](OperandUse use) {
-      return graph.nodes[use.node].op == "Where" && use.operand > 0 &&
-             recovered.valueOf(use).shape().empty();
-    });
-    if (!isCreation(op) && !mask && !fill)
+    if (!isCreation(op) && !mask)
       continue;
     value.explained = true;
     for (OperandUse use : value.uses)
-      noteConstant(use, mask   ? "a mask"
-                        : fill ? "a number that a condition selects"
-                               : ("made by '" + op + "'").str());
+      noteConstant(use, mask ? "a mask" : ("made by '" + op + "'").str());
   }
 }
 
