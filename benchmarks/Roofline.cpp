@@ -13,13 +13,14 @@
 //   attention gradient f32 2x12: 256x256, heads of 64, causal
 //
 // Attention: the sum of its two (five) products, for the scores that causality
-// allows where there are as many queries as keys. Products: oneDNN with orders
-// of its own choice, with plain ones and with each operand transposed,
-// OpenBLAS; adding to a tensor is not counted. Convolutions: oneDNN with orders
-// of its choice and channels last, pointwise ones also as products. Changing
-// orders is not counted. Seconds are of processor time with one thread, else of
-// the clock. Padding beside the kernel is split evenly, dilation taken as 1:
-// what `bench` writes does not say. Complexity: some runs of every shape.
+// and a window allow where there are as many queries as keys. Products: oneDNN
+// with orders of its own choice, with plain ones and with each operand
+// transposed, OpenBLAS; adding to a tensor is not counted. Convolutions: oneDNN
+// with orders of its choice and channels last, pointwise ones also as products.
+// Changing orders is not counted. Seconds are of processor time with one
+// thread, else of the clock. Padding beside the kernel is split evenly,
+// dilation taken as 1: what `bench` writes does not say. Complexity: some runs
+// of every shape.
 //
 //===----------------------------------------------------------------------===//
 #include "../lib/Runtime/Cpu/OpenMP.h"
@@ -185,10 +186,21 @@ void timeProduct(Best &best, int64_t batch, int64_t m, int64_t n, int64_t k,
     offerBlas(best, m, n, k);
 }
 
+/// Returns the share of scores that causality and a window (0: none) allow.
+double allowedScores(int64_t queries, int64_t keys, bool causal,
+                     int64_t window) {
+  if (!causal || queries != keys)
+    return 1;
+  double scores = 0;
+  for (int64_t row = 0; row < queries; ++row)
+    scores += double(window > 0 ? std::min(row + 1, window) : row + 1);
+  return scores / double(keys) / double(keys);
+}
+
 /// Attention of `heads` heads in all; `depth` of queries and keys, `width` of
-/// values.
+/// values; `share` of the scores are allowed.
 void timeAttention(Best &best, bool gradient, int64_t heads, int64_t queries,
-                   int64_t keys, int64_t depth, int64_t width, bool causal) {
+                   int64_t keys, int64_t depth, int64_t width, double share) {
   Types types;
   auto add = [&](int64_t m, int64_t n, int64_t k) {
     Best one;
@@ -205,8 +217,7 @@ void timeAttention(Best &best, bool gradient, int64_t heads, int64_t queries,
     add(queries, depth, keys);
     add(keys, depth, queries);
   }
-  if (causal && queries == keys)
-    best.seconds *= double(keys + 1) / double(2 * keys);
+  best.seconds *= share;
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,7 +360,7 @@ bool answer(const std::string &line, Best &best) {
   static const std::regex attention(
       "attention( gradient)? f32 ([0-9]+)x([0-9]+): ([0-9]+)x([0-9]+), heads "
       "of ([0-9]+)(?: and ([0-9]+))?(?:, [0-9]+ key heads)?(, causal)?"
-      "(?:, bias)?(?:, mask)?(?:, dropout)?");
+      "(?:, window ([0-9]+))?(?:, bias)?(?:, mask)?(?:, dropout)?");
   std::smatch part;
   if (std::regex_match(line, part, copy)) {
     timeCopy(best, std::stoll(part[1]));
@@ -366,7 +377,8 @@ bool answer(const std::string &line, Best &best) {
     auto number = [&](int i) { return std::stoll(part[i]); };
     timeAttention(best, part[1].matched, number(2) * number(3), number(4),
                   number(5), number(6), number(part[7].matched ? 7 : 6),
-                  part[8].matched);
+                  allowedScores(number(4), number(5), part[8].matched,
+                                part[9].matched ? number(9) : 0));
   } else if (std::regex_match(line, part, convolution)) {
     Kind kind = !part[1].matched          ? Kind::Forward
                 : part[1].str()[1] == 'i' ? Kind::InputGrad
