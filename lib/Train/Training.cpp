@@ -38,7 +38,10 @@ private:
   llvm::Error resume(DataPosition &position);
   llvm::Error planUpdates();
   llvm::Error planUnknown();
-  llvm::Error runStep(BatchStream &batches);
+  llvm::Error tooFew(int64_t batches) const;
+  bool isOver(const BatchStream &batches) const;
+  llvm::Error dropBatches(int64_t count);
+  llvm::Expected<bool> runStep(BatchStream &batches);
   llvm::Error runSteps(BatchStream &batches);
   TrainingState state(DataPosition position) const;
   llvm::Error save(DataPosition position);
@@ -92,17 +95,23 @@ void Trainer::warn(MessageText text) const {
 /// What needs to know how many samples there are.
 llvm::Error Trainer::planUnknown() {
   updates = std::nullopt;
-  const char *need = schedule.byEpoch ? "a learning rate by epochs"
-                     : schedule.hasEnd() && !schedule.totalSteps
-                         ? "a schedule without a given end"
-                     : options.accumulate > 1 ? "accumulation"
-                                              : nullptr;
-  if (need)
-    return usageError(source.name() +
-                      " does not say how many samples it has, "
-                      "and " +
-                      need + " needs to know");
-  return llvm::Error::success();
+  bool byEpoch = schedule.byEpoch;
+  if (!byEpoch && (!schedule.hasEnd() || schedule.totalSteps))
+    return llvm::Error::success();
+  return usageError(llvm::Twine(byEpoch ? "a learning rate by epochs"
+                                        : "a schedule without a given end") +
+                    " needs to know how many samples there are, which is not "
+                    "known of " +
+                    source.name());
+}
+
+llvm::Error Trainer::tooFew(int64_t batches) const {
+  return inputError(
+      "one update takes " + llvm::Twine(options.accumulate) + " batches of " +
+      llvm::Twine(batchSize(session.manifest()) * session.ranks().size()) +
+      " samples, but the run has " + llvm::Twine(batches) +
+      " in all; give a smaller " + Setting("accumulate") + " or more " +
+      Setting("epochs"));
 }
 
 /// Whole updates that the epochs have; a schedule ends with the last of them,
@@ -116,11 +125,7 @@ llvm::Error Trainer::planUpdates() {
     updates = batches / options.accumulate;
     result.droppedBatches = batches % options.accumulate;
     if (batches > 0 && *updates == 0)
-      return inputError("one update takes " + llvm::Twine(options.accumulate) +
-                        " batches of " + llvm::Twine(batch) +
-                        " samples, but the run has " + llvm::Twine(batches) +
-                        " in all; give a smaller " + Setting("accumulate") +
-                        " or more " + Setting("epochs"));
+      return tooFew(batches);
     schedule.batchesPerEpoch = std::max<int64_t>(*samples / batch, 1);
     schedule.batchesPerStep = options.accumulate;
     if (!schedule.totalSteps)
@@ -195,14 +200,31 @@ llvm::Error Trainer::keepBest(DataPosition position) {
   return options.writeWeights(best);
 }
 
+/// Whether a source whose length was not known has shown its end.
+bool Trainer::isOver(const BatchStream &batches) const {
+  return !updates &&
+         batches.position().epoch >= options.epochsBefore + options.epochs;
+}
+
+/// Takes back the beginning of an update that the last epoch has no more
+/// batches for.
+llvm::Error Trainer::dropBatches(int64_t count) {
+  --stepNumber;
+  result.droppedBatches = count;
+  if (llvm::Error error = clearGradientSums(session))
+    return error;
+  return result.losses.empty() ? tooFew(count) : llvm::Error::success();
+}
+
 /// One update: all but the last micro-batch only add to the gradients' sums.
-llvm::Error Trainer::runStep(BatchStream &batches) {
+/// False: the run was over before it was made.
+llvm::Expected<bool> Trainer::runStep(BatchStream &batches) {
   ++stepNumber;
   double time = 0, loss = 0;
   session.ranks().forgetCollectives();
   for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
     if (llvm::Error error = batches.feed())
-      return error;
+      return std::move(error);
     auto outcome =
         runBatch(session, {schedule, options.seed, options.accumulate},
                  stepNumber, micro);
@@ -210,14 +232,24 @@ llvm::Error Trainer::runStep(BatchStream &batches) {
       return outcome.takeError();
     time += outcome->seconds;
     loss += outcome->loss;
+    if (llvm::Error error = batches.lookAhead())
+      return std::move(error);
+    if (micro && isOver(batches)) {
+      if (llvm::Error error = dropBatches(options.accumulate - micro))
+        return std::move(error);
+      return false;
+    }
   }
   seconds.push_back(time);
   communication.push_back(session.ranks().collectiveSeconds());
   loss /= double(options.accumulate);
   result.losses.push_back(loss);
   if (llvm::Error error = skips.update(session, stepNumber))
-    return error;
-  return checkUpdate(session, loss, stepNumber, skips.skipped());
+    return std::move(error);
+  if (llvm::Error error =
+          checkUpdate(session, loss, stepNumber, skips.skipped()))
+    return std::move(error);
+  return true;
 }
 
 /// Evaluates what the run ends with. It may be the best, which a checkpoint
@@ -356,14 +388,13 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
   int64_t before = stepNumber;
   session.ranks().endPreparing();
   while (stepNumber < end && !validation.isEnough() && !result.stopped &&
-         (updates || batches.position().epoch < epochs)) {
+         !isOver(batches)) {
     DataPosition at = batches.position();
-    llvm::Error error = runStep(batches);
-    if (!error)
-      error = batches.lookAhead();
-    if (error) {
+    auto made = runStep(batches);
+    if (!made || !*made) {
       progress.finish();
-      return session.ranks().withRank(std::move(error), stepNumber);
+      return made ? llvm::Error::success()
+                  : session.ranks().withRank(made.takeError(), stepNumber);
     }
     bool epochEnds = batches.position().epoch != at.epoch;
     RunPlace place;
@@ -452,7 +483,7 @@ llvm::Expected<TrainResult> Trainer::run() {
     return std::move(error);
   result.nothingToDo = result.losses.empty();
   result.droppedPerEpoch = batches->dropped();
-  if (stepNumber != updates)
+  if (updates && stepNumber != *updates)
     result.droppedBatches = 0; // the run stopped before the epoch's end
   if (llvm::Error error = save(batches->position()))
     return std::move(error);

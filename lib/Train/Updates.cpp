@@ -49,6 +49,18 @@ llvm::Expected<BatchOutcome> ckopt::runBatch(Session &session,
   return result;
 }
 
+llvm::Error ckopt::clearGradientSums(Session &session) {
+  for (int64_t index : session.tensors(TensorRole::OptimizerState)) {
+    const runtime::TensorInfo &info = session.infoOf(index);
+    if (!llvm::StringRef(info.name).ends_with(autodiff::kGradientSumSuffix))
+      continue;
+    if (llvm::Error error =
+            session.write(index, HostTensor(info.dtype, info.shape)))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::optional<LossScale>>
 ckopt::readLossScale(const Session &session) {
   auto number = [&](llvm::StringRef name) -> llvm::Expected<double> {

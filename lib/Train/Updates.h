@@ -35,6 +35,9 @@ llvm::Expected<BatchOutcome> runBatch(Session &session,
                                       const UpdateSettings &settings,
                                       int64_t number, int64_t after);
 
+/// Forgets the gradients of batches whose update will not be made.
+llvm::Error clearGradientSums(Session &session);
+
 /// Watches which updates loss scaling skips.
 class SkipWatch {
 public:

@@ -283,10 +283,6 @@ TEST_F(Sources, OfUnknownLengthHaveNoEndToPlanFor) {
   EXPECT_EQ(get(run(source)).steps, 6);
   options.schedule.byEpoch = true;
   expectIn("a learning rate by epochs needs to know", refusal(source));
-  options.schedule = {};
-  options.schedule.base = 1e-3;
-  options.accumulate = 2;
-  expectIn("accumulation needs to know", refusal(source));
 }
 
 TEST_F(Sources, ValidateOnSamplesOfTheirOwn) {

@@ -39,6 +39,8 @@ inline constexpr llvm::StringLiteral kGoodUpdatesName =
     "optimizer/good_updates";
 inline constexpr llvm::StringLiteral kSkippedUpdatesName =
     "optimizer/skipped_updates";
+/// The end of the name of a state that adds up gradients of micro-batches.
+inline constexpr llvm::StringLiteral kGradientSumSuffix = "/grad_sum";
 
 /// Scales lie between 2^-k and 2^k.
 inline constexpr int kMaxScaleExponent = 60;

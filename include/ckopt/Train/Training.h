@@ -156,7 +156,8 @@ openSource(const Session &session, const StepData &options,
 /// and writes nothing more, if a loss, a gradient's norm, a weight or an
 /// optimizer's state is not finite (with loss scaling: in an update that was
 /// made), or if scaled gradients overflow at a scale of 1. A source of unknown
-/// length trains without accumulation, and with schedules whose end is given.
+/// length trains with schedules whose end is given. An update whose batches the
+/// last epoch does not have is not made.
 llvm::Expected<TrainResult> train(Session &session, BatchSource &source,
                                   const StepData &dataOptions,
                                   const TrainOptions &options);

@@ -292,7 +292,7 @@ LogicalResult OptimizerBuilder::addArguments() {
       return failure();
     anyNarrow |= isNarrow(parameter) && !parameter.state.empty();
     if (options.accumulate > 1)
-      parameter.gradientSum = addState(parameter, "/grad_sum");
+      parameter.gradientSum = addState(parameter, autodiff::kGradientSumSuffix);
     if (options.ema > 0)
       parameter.average = addState(parameter, "/ema");
     commonOf(parameter);
