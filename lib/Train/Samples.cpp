@@ -119,6 +119,20 @@ static llvm::Error checkNames(const Session &session,
   return llvm::Error::success();
 }
 
+/// A text has no arrays of inputs' names: those of several have to be said.
+static llvm::Error sayWhichTokens(const Session &session,
+                                  llvm::StringRef input) {
+  std::string inputs;
+  for (int64_t index : session.tensors(TensorRole::Input))
+    inputs += (inputs.empty() ? "" : ",") +
+              std::string(session.infoOf(index).name) + "=tokens";
+  return usageError("which part of the text '" + input +
+                    "' takes is not said: there are 'tokens', and 'next', the "
+                    "token that follows each; a model that shifts its labels "
+                    "itself takes " +
+                    Setting("inputs", inputs));
+}
+
 llvm::Expected<std::vector<FieldSpec>>
 ckopt::describeFields(const Session &session, const StepData &options) {
   auto mappings = inputMappings(options);
@@ -134,9 +148,12 @@ ckopt::describeFields(const Session &session, const StepData &options) {
     bool isText = !options.tokens.empty() && inputs.size() == 1;
     std::string array =
         arrayOf(tensor.name, *mappings, isText ? "tokens" : tensor.name);
-    if (takesTokens(array))
+    if (takesTokens(array)) {
       if (llvm::Error error = checkSequence(tensor.name, tensor.shape, options))
         return std::move(error);
+    } else if (!options.tokens.empty()) {
+      return sayWhichTokens(session, tensor.name);
+    }
     fields.push_back(describeField(tensor, array, batch));
     limitValues(fields.back(), tensor, options);
   }

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy
 
+from . import _ckopt
 from ._arrays import as_array, is_exact
 from ._sources import settings_of
 from .errors import InputError, UsageError
@@ -69,17 +71,99 @@ def metric_names(metrics) -> str:
     return metrics if isinstance(metrics, str) else ",".join(metrics or ())
 
 
+def is_dataset(value) -> bool:
+    """Whether it has a number of items, and any of them at any time."""
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__") and \
+        not isinstance(value, (Mapping, str, bytes))
+
+
+def _is_sample(step, arrays) -> bool:
+    """Whether arrays by name are of one sample: they lack the batch's dimension."""
+    batched = [spec for spec in step._fields if spec["batched"]]
+    return bool(batched) and all(arrays[spec["array"]].ndim == len(spec["shape"])
+                                 for spec in batched)
+
+
+def holds_samples(step, value, convert) -> bool:
+    """Whether it is a dataset whose items are single samples."""
+    if not is_dataset(value) or not len(value):
+        return False
+    try:
+        item = value[0]
+    except (NotImplementedError, TypeError):  # torch gives iterables the method, too
+        return False
+    return _is_sample(step, convert(item))
+
+
+def _items(samples):
+    """The items of an iterable, or of a dataset that has them by number alone."""
+    return samples if isinstance(samples, Iterable) else (samples[i] for i in range(len(samples)))
+
+
+def _checked(step, arrays, place=""):
+    """Arrays of a batch, whose shapes are the step's, and the number of their samples.
+
+    A single sample becomes a batch of one.
+    """
+    single = _is_sample(step, arrays)
+    counts, result = {}, {}
+    for spec in step._fields:
+        name, array = spec["array"], arrays[spec["array"]]
+        shape = tuple(spec["shape"])
+        found = array.shape[1:] if spec["batched"] and not single else array.shape
+        if found != shape or (spec["batched"] and not single and not array.ndim):
+            takes = ", ".join(["*"] * (spec["batched"] and not single) + [str(n) for n in shape])
+            raise InputError(f"'{name}'{place} has shape {list(array.shape)}, the step takes "
+                             f"[{takes}]" + (": samples of other lengths are padded to this one, or "
+                                             "cut, before" if single else ""))
+        result[name] = array[None] if single and spec["batched"] else array
+        if spec["batched"]:
+            counts[name] = len(result[name])
+    if len(set(counts.values())) > 1:
+        raise InputError(f"a batch has arrays of {counts} samples")
+    return result, next(iter(counts.values()), step.batch)
+
+
+def grouped(step, samples, convert) -> Iterator[dict[str, Any]]:
+    """Batches by name of an iterable or dataset; of single samples, as many as a step takes."""
+    waiting: list[dict[str, Any]] = []
+
+    def together():
+        return {spec["array"]: numpy.concatenate([one[spec["array"]] for one in waiting])
+                if spec["batched"] else waiting[0][spec["array"]] for spec in step._fields}
+
+    for number, item in enumerate(_items(samples)):
+        arrays = convert(item)
+        if not _is_sample(step, arrays):
+            yield arrays
+            continue
+        waiting.append(_checked(step, arrays, f" of sample {number}")[0])
+        if len(waiting) == step.batch:
+            yield together()
+            waiting = []
+    if waiting:
+        yield together()
+
+
 class Batches:
     """Batches of an iterable, in pieces of the size that the step asks for.
 
     The extension module calls ``seek`` where an epoch begins and ``next`` for
-    the samples that follow.
+    the samples that follow. Samples of a dataset come in the order that the
+    library gives to those of arrays, and are found again.
     """
 
-    def __init__(self, step, batches, convert, *, strict, first=None):
+    count: int | None = None  # samples of an epoch, where they are known
+    can_seek = False
+
+    def __init__(self, step, batches, convert, *, strict, first=None, shuffled=False):
         self._step = step
         self._make = batches if callable(batches) and not isinstance(batches, Iterable) else None
         self._batches = batches
+        self._place = ""
+        self._shuffled = shuffled
+        if holds_samples(step, batches, convert):
+            self.count, self.can_seek = len(batches), True
         self._convert = convert  # an item of the iterable as arrays by name
         self._strict = strict
         self._first = first      # called with the first batch, once
@@ -88,11 +172,22 @@ class Batches:
         self._arrays: dict = {}
         self._at = self._left = 0
 
-    def seek(self, epoch):
-        """Begins the epoch."""
-        source = self._make() if self._make else self._batches
+    def _dataset(self, seed, epoch, position):
+        """The samples of an epoch from a position on."""
+        order = _ckopt.epoch_order(self.count, seed, epoch) if self._shuffled else \
+            range(self.count)
+        for number in order[position:]:
+            self._place = f" of sample {number}"
+            yield self._batches[int(number)]
+
+    def seek(self, seed, epoch, position):
+        """Goes to a place in an epoch: its begin, where samples cannot be found again."""
+        if self.can_seek:
+            self._iterator, self._left = self._dataset(seed, epoch, position), 0
+            return
+        source = self._make() if self._make else _items(self._batches)
         iterator = iter(source)
-        if self._begun and self._make is None and iterator is source:
+        if self._begun and iterator is self._batches:
             raise InputError(
                 f"the batches can be read but once, and epoch {epoch + 1} reads them again: give a "
                 "list, a DataLoader, or a function that returns an iterator")
@@ -105,24 +200,11 @@ class Batches:
             try:
                 item = next(self._iterator)
             except StopIteration:
-                if not self._arrays:
+                if not self._arrays and not self.can_seek:
                     raise InputError("the batches are empty: they gave no samples") from None
                 return False
-            self._arrays = self._convert(item)
-            counts = {}
-            for spec in self._step._fields:
-                name, array = spec["array"], self._arrays[spec["array"]]
-                shape = tuple(spec["shape"])
-                found = array.shape[1:] if spec["batched"] else array.shape
-                if found != shape or (spec["batched"] and not array.ndim):
-                    takes = ", ".join(["*"] * spec["batched"] + [str(n) for n in shape])
-                    raise InputError(f"'{name}' has shape {list(array.shape)}, the step takes "
-                                     f"[{takes}]")
-                if spec["batched"]:
-                    counts[name] = len(array)
-            if len(set(counts.values())) > 1:
-                raise InputError(f"a batch has arrays of {counts} samples")
-            self._at, self._left = 0, next(iter(counts.values()), self._step.batch)
+            self._arrays, self._left = _checked(self._step, self._convert(item), self._place)
+            self._at = 0
             if self._left:
                 return True
 
@@ -166,7 +248,7 @@ def whole_arrays(step, arrays, cast):
     return result
 
 
-def samples_of(step, samples, convert, cast, *, strict=False, first=None):
+def samples_of(step, samples, convert, cast, *, strict=False, first=None, shuffled=False):
     """What the extension module takes: settings, a dictionary of arrays, or Batches."""
     if samples is None:
         return None
@@ -187,9 +269,9 @@ def samples_of(step, samples, convert, cast, *, strict=False, first=None):
             if all(len(some[s["array"]]) == step.batch for s in step._fields if s["batched"]):
                 first(convert(some))
         return arrays
-    if isinstance(samples, Iterable) or callable(samples):
-        return Batches(step, samples, convert, strict=strict, first=first)
-    raise UsageError(f"samples are a path, a mapping of arrays, an iterable of batches, "
+    if isinstance(samples, Iterable) or callable(samples) or is_dataset(samples):
+        return Batches(step, samples, convert, strict=strict, first=first, shuffled=shuffled)
+    raise UsageError(f"samples are a path, a mapping of arrays, a dataset, an iterable of batches, "
                      f"ckopt.Tokens or ckopt.ImageFolder, not {type(samples).__name__}")
 
 
@@ -208,10 +290,12 @@ def run(step, samples, *, validation, convert, cast, strict, first, report: Call
             options[name] = _whole(name, options[name], least)
     count = None if count is None else _whole("samples_per_epoch", count, 1)
     before = step._step.epochs
-    samples = samples_of(step, samples, convert, cast, strict=strict, first=first)
-    if count is not None and not isinstance(samples, Batches):
+    samples = samples_of(step, samples, convert, cast, strict=strict, first=first, shuffled=True)
+    known = samples.count if isinstance(samples, Batches) else 0
+    if count is not None and known is not None:
         raise UsageError("samples_per_epoch is for batches that are iterated: the samples given "
                          "have a number of their own")
+    count = count if known is None else known or None
     made = step._step.fit(
         samples,
         samples_of(step, validation, convert, cast), count, report, dict(options, strict=strict))

@@ -16,7 +16,7 @@ import numpy
 
 from . import _ckopt
 from ._arrays import as_array, check_cast
-from ._fit import FitResult, is_one_batch, metric_names
+from ._fit import FitResult, grouped, is_dataset, is_one_batch, metric_names
 from ._fit import run as run_fit
 from ._lora import LoRA
 from ._sources import settings_of
@@ -283,11 +283,15 @@ class CompiledStep:
         samples: a mapping of arrays [samples, ...] (``{"x": x, "y": y}``), a path
             as ``--data`` takes it, ``ckopt.Tokens`` or ``ckopt.ImageFolder``: each
             epoch in a new order, a function of (seed, epoch), with the bits of the
-            driver. Or batches of any sizes, in their
+            driver. A dataset of single samples, mappings or tuples of arrays without
+            the batch's dimension (a list, a ``datasets.Dataset``, a torch Dataset): in
+            the order that arrays have. Or batches of any sizes, in their
             order: an iterable (a DataLoader) of mappings or tuples, or a function
-            that returns an iterator, begun anew for each epoch. Their number is not
-            known before, so that one batch is drawn ahead; ``accumulate`` needs
-            ``samples_per_epoch``.
+            that returns an iterator, begun anew for each epoch; single samples that
+            come so are put together. Their number is not known before, so that one
+            batch is drawn ahead. With ``accumulate`` updates go on over the end of an
+            epoch; batches that are too few for one at the end of the last change no
+            weight and are counted (``dropped_batches``), with all kinds of samples.
         validation: samples that do not train, in any of these forms; or
             ``holdout``: a share of the arrays. Evaluated at the end, and after every
             ``validate_every`` updates, by loss, accuracy and ``metrics`` ("top5",
@@ -301,6 +305,7 @@ class CompiledStep:
         resume: such a file, or one of the driver: goes on where it stood, with the
             bits of an unbroken run, and ``epochs`` counts from the run's begin.
             Batches of an iterable cannot be resumed: they cannot be found again.
+            Samples of a dataset can, if they are the same each time.
         report: called after each update with a dictionary ("step", "epoch", "loss",
             "learning_rate", "seconds", "validation"; with ``precision="f16"``
             "loss_scale", "skipped"). It may look at the step, save
@@ -366,8 +371,8 @@ class CompiledStep:
                  **kwargs: Any) -> dict[str, float]:
         """Returns {"loss", "count"} and, for classes, "accuracy", of the current weights.
 
-        Takes arrays of any number of samples, one iterable of batches (mappings or
-        tuples), or what the library reads itself: a path as ``--data`` takes it,
+        Takes arrays of any number of samples, one iterable of batches or of single samples
+        (mappings or tuples), a dataset, or what the library reads itself: a path as ``--data`` takes it,
         ``ckopt.Tokens``, ``ckopt.ImageFolder``. The last batch is padded and masked.
         ``count`` is the number of elements that the mean is of.
 
@@ -386,11 +391,10 @@ class CompiledStep:
         if is_one_batch(first):
             batches = [(first, {})]
         elif first is not None and not isinstance(first, Mapping) and not hasattr(first, "shape"):
-            if not isinstance(first, Iterable):
-                raise UsageError(f"samples are arrays or an iterable of batches, not "
+            if not isinstance(first, Iterable) and not is_dataset(first):
+                raise UsageError(f"samples are arrays, a dataset or an iterable of batches, not "
                                  f"{type(first).__name__}")
-            batches = ((item, {}) if isinstance(item, (tuple, list)) else ((item,), {})
-                       for item in first)
+            batches = (((arrays,), {}) for arrays in grouped(self, first, self._item_arrays))
         found = None
         for one_args, one_kwargs in batches:
             part = self._step.evaluate(self._arrays(one_args, one_kwargs), names)

@@ -37,13 +37,19 @@ struct Raised {
   }
 };
 
-/// Batches of an object with `seek(epoch)` and `next(buffers)`, which fills
-/// arrays with as many samples as there are (python/ckopt/_fit.py).
+/// Batches of a Python object.
+struct GivenBatches {
+  nb::handle object;
+  bool canSeek = false; ///< to any place of an epoch
+};
+
+/// Batches of an object with `seek(seed, epoch, position)` and `next(buffers)`,
+/// which fills arrays with as many samples as there are (python/ckopt/_fit.py).
 class PythonSource : public BatchSource {
 public:
-  PythonSource(nb::handle batches, llvm::ArrayRef<FieldSpec> specs,
+  PythonSource(GivenBatches given, llvm::ArrayRef<FieldSpec> specs,
                std::optional<int64_t> count, Raised &raised)
-      : batches(batches), count(count), raised(raised) {
+      : batches(given), count(count), raised(raised) {
     for (const FieldSpec &spec : specs)
       list.push_back({spec.name, spec.dtype, *spec.shape, spec.batched});
   }
@@ -51,8 +57,11 @@ public:
   std::string name() const override { return "the batches"; }
   llvm::ArrayRef<SourceField> fields() const override { return list; }
   std::optional<int64_t> numSamples() const override { return count; }
-  llvm::Error seek(uint64_t, DataPosition place) override {
-    return raised.guard([&] { batches.attr("seek")(place.epoch); });
+  bool canSeek() const override { return batches.canSeek; }
+  llvm::Error seek(uint64_t seed, DataPosition place) override {
+    return raised.guard([&] {
+      batches.object.attr("seek")(seed, place.epoch, place.position);
+    });
   }
   llvm::Expected<int64_t> next(int64_t count,
                                llvm::ArrayRef<void *> to) override {
@@ -61,7 +70,7 @@ public:
       nb::list buffers;
       for (size_t i = 0; i < list.size(); ++i)
         buffers.append(view(list[i], count, to[i]));
-      given = nb::cast<int64_t>(batches.attr("next")(buffers));
+      given = nb::cast<int64_t>(batches.object.attr("next")(buffers));
     });
     if (error)
       return std::move(error);
@@ -78,7 +87,7 @@ private:
     return array.cast(nb::rv_policy::reference);
   }
 
-  nb::handle batches;
+  GivenBatches batches;
   std::optional<int64_t> count;
   Raised &raised;
   std::vector<SourceField> list;
@@ -87,7 +96,7 @@ private:
 /// Samples as Python gives them: none, settings that say where they are,
 /// arrays, batches.
 using Samples = std::variant<std::monostate, std::vector<GivenSetting>,
-                             TensorMap, nb::handle>;
+                             TensorMap, GivenBatches>;
 
 Samples readSamples(nb::handle value) {
   if (value.is_none())
@@ -96,7 +105,7 @@ Samples readSamples(nb::handle value) {
     return nb::cast<std::vector<GivenSetting>>(value);
   if (nb::isinstance<nb::dict>(value))
     return toTensors(nb::cast<nb::dict>(value));
-  return value;
+  return GivenBatches{value, nb::cast<bool>(value.attr("can_seek"))};
 }
 
 /// What fit() is asked for.
@@ -134,7 +143,7 @@ openSamples(StepRun &run, const Samples &samples, const Request &request,
       return data.takeError();
     return std::make_unique<DatasetSource>(std::move(*data), order);
   }
-  if (const auto *batches = std::get_if<nb::handle>(&samples)) {
+  if (const auto *batches = std::get_if<GivenBatches>(&samples)) {
     bool trains = order == DatasetSource::Order::Shuffled;
     return std::make_unique<PythonSource>(
         *batches, run.fields(), trains ? request.count : std::nullopt, raised);
@@ -225,7 +234,7 @@ llvm::Expected<TrainResult> runFit(StepRun &run, Request &request,
     if (llvm::Error error = checkWhole(run, **opened, options.holdout))
       return std::move(error);
   // Batches of Python are pulled by the thread that called, which hears Ctrl-C.
-  if (!std::holds_alternative<nb::handle>(request.samples))
+  if (!std::holds_alternative<GivenBatches>(request.samples))
     *opened = std::make_unique<ReadAheadSource>(std::move(*opened));
   options.report = [&](const StepReport &step) {
     return raised.guard([&] {
