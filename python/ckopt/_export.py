@@ -221,7 +221,20 @@ def _shown(place):
     return f"  {os.path.basename(place[0])}:{place[1]}: {text}\n"
 
 
-def _refusal(error):
+def _cache_hint(module):
+    """What to do about a cache of keys and values among the outputs."""
+    cached = [one for one in module.modules() if getattr(getattr(one, "config", None), "use_cache",
+                                                         False)]
+    if not cached:
+        return ("the module returns a cache of keys and values: leave it out of what forward "
+                "returns (use_cache=False)")
+    name = type(cached[0]).__name__
+    return (f"{name} returns a cache of keys and values, since its config.use_cache is True: set "
+            f"model.config.use_cache = False on the {name} before; with labels among its inputs it "
+            "returns the loss")
+
+
+def _refusal(error, module):
     """The exporter's exception as one that says where, why, and what to do."""
     chain = _chain(error)
     root = _plain(chain[0]).splitlines() or [""]
@@ -234,8 +247,7 @@ def _refusal(error):
     hint = next((hint for pattern, hint in _HINTS.items()
                  if operator and re.fullmatch(pattern, operator.split(".")[1])), None)
     if not hint and re.search(r"(Dynamic|Static|EncoderDecoder)Cache", "".join(map(_plain, chain))):
-        hint = ("the module returns a cache of keys and values: set config.use_cache = False, and "
-                "take the loss from output.logits")
+        hint = _cache_hint(module)
     if not hint and depends:
         hint = ("forward has to be without control flow that depends on values; "
                 "torch.export.export(module, inputs) shows where it stops")
@@ -290,7 +302,7 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
         raise UsageError(f"PyTorch's exporter needs a package: {error} "
                          "(pip install onnx onnxscript)") from error
     except Exception as error:  # whatever the exporter raises
-        raise _refusal(error) from error
+        raise _refusal(error, module) from error
     finally:
         logger.setLevel(level)
     assert program is not None
