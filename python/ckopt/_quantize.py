@@ -45,6 +45,9 @@ class QuantizedMatrix(nn.Module):
             self.register_buffer("quantized", codes[..., 0::2] | (codes[..., 1::2] << 4))
             scale = scale.unsqueeze(-1)
         self.register_buffer("scale", scale.contiguous())
+        self.quantized: torch.Tensor
+        self.scale: torch.Tensor
+        self.levels: torch.Tensor
 
     def _wide(self, numbers, scale):
         numbers = numbers.to(torch.float32)
@@ -99,7 +102,9 @@ class QuantizedEmbedding(nn.Module):
 
 
 def _is_base(child: nn.Module, group: int) -> bool:
-    if type(child) not in (nn.Linear, nn.Embedding) or getattr(child, "max_norm", None) is not None:
+    if not isinstance(child, (nn.Linear, nn.Embedding)) or \
+            type(child) not in (nn.Linear, nn.Embedding) or \
+            getattr(child, "max_norm", None) is not None:
         return False
     weight = child.weight
     return (not weight.requires_grad and weight.is_floating_point() and weight.dtype != torch.float64

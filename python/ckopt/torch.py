@@ -38,7 +38,8 @@ from ._quantize import quantize_base
 from .errors import InputError, InternalError, UnsupportedError, UsageError, Warning
 from .optim import Optimizer, Schedule
 
-__all__ = ["ComparisonError", "TorchStep", "compile_step", "export", "partitioner", "quantize_base"]
+__all__ = ["ComparisonError", "Finetuned", "TorchStep", "compile_step", "export", "finetune",
+           "partitioner", "quantize_base"]
 
 _functional = torch.nn.functional
 
@@ -231,8 +232,8 @@ class TorchStep(CompiledStep):
         self._fixed = {}
         self._note_start(self._batches_run())
 
-    def resume(self, path: str | os.PathLike[str]) -> int:
-        """Goes on from a checkpoint; the module's running statistics of the start count."""
+    def resume(self, path: str | os.PathLike[str] | CompiledStep) -> int:
+        """Goes on from a checkpoint or another step; the module's running statistics of the start count."""
         updates = super().resume(path)
         self._pending = 0
         self._fixed = {}
@@ -450,5 +451,6 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     return step
 
 
+from ._finetune import Finetuned, finetune  # noqa: E402 (as ckopt.torch.finetune)
 from ._partitioner import partitioner  # noqa: E402 (as ckopt.torch.partitioner)
 from ._written import export  # noqa: E402 (as ckopt.torch.export)

@@ -16,6 +16,8 @@ TORCH = ["torch", "onnx", "onnxscript"]
     ("docs/it-does-not-fit.md", []),
     ("docs/from-trainers.md", TORCH),
     ("docs/fine-tune.md", TORCH),
+    ("docs/language-models.md", [*TORCH, "transformers", "peft"]),
+    ("docs/inside-trainers.md", [*TORCH, "lightning", "accelerate"]),
 ])
 def test_blocks_run(page, modules, tmp_path):
     """Each block runs behind the ones before it, and prints what the page shows."""
