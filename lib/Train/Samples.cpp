@@ -120,17 +120,20 @@ static llvm::Error checkNames(const Session &session,
 }
 
 /// A text has no arrays of inputs' names: those of several have to be said.
+/// What a loss reads as it is are the next tokens.
 static llvm::Error sayWhichTokens(const Session &session,
                                   llvm::StringRef input) {
   std::string inputs;
-  for (int64_t index : session.tensors(TensorRole::Input))
-    inputs += (inputs.empty() ? "" : ",") +
-              std::string(session.infoOf(index).name) + "=tokens";
+  for (TensorRole role : {TensorRole::Input, TensorRole::Target})
+    for (int64_t index : session.tensors(role))
+      inputs += (inputs.empty() ? "" : ",") +
+                std::string(session.infoOf(index).name) +
+                (role == TensorRole::Input ? "=tokens" : "=next");
   return usageError("which part of the text '" + input +
                     "' takes is not said: there are 'tokens', and 'next', the "
-                    "token that follows each; a model that shifts its labels "
-                    "itself takes " +
-                    Setting("inputs", inputs));
+                    "token that follows each; give " +
+                    Setting("inputs", inputs) +
+                    " (tokens for labels that the model shifts itself)");
 }
 
 llvm::Expected<std::vector<FieldSpec>>
@@ -162,6 +165,9 @@ ckopt::describeFields(const Session &session, const StepData &options) {
     auto array = targetArray(tensor, *mappings, options);
     if (!array)
       return array.takeError();
+    if (!options.tokens.empty() && options.targetOutputs.empty() &&
+        !takesTokens(*array))
+      return sayWhichTokens(session, tensor.name);
     fields.push_back(describeField(tensor, *array, batch));
     limitValues(fields.back(), tensor, options);
   }

@@ -40,7 +40,6 @@ private:
   llvm::Error planUnknown();
   llvm::Error tooFew(int64_t batches) const;
   bool isOver(const BatchStream &batches) const;
-  llvm::Error dropBatches(int64_t count);
   llvm::Expected<bool> runStep(BatchStream &batches);
   llvm::Error runSteps(BatchStream &batches);
   TrainingState state(DataPosition position) const;
@@ -206,16 +205,6 @@ bool Trainer::isOver(const BatchStream &batches) const {
          batches.position().epoch >= options.epochsBefore + options.epochs;
 }
 
-/// Takes back the beginning of an update that the last epoch has no more
-/// batches for.
-llvm::Error Trainer::dropBatches(int64_t count) {
-  --stepNumber;
-  result.droppedBatches = count;
-  if (llvm::Error error = clearGradientSums(session))
-    return error;
-  return result.losses.empty() ? tooFew(count) : llvm::Error::success();
-}
-
 /// One update: all but the last micro-batch only add to the gradients' sums.
 /// False: the run was over before it was made.
 llvm::Expected<bool> Trainer::runStep(BatchStream &batches) {
@@ -235,8 +224,10 @@ llvm::Expected<bool> Trainer::runStep(BatchStream &batches) {
     if (llvm::Error error = batches.lookAhead())
       return std::move(error);
     if (micro && isOver(batches)) {
-      if (llvm::Error error = dropBatches(options.accumulate - micro))
-        return std::move(error);
+      --stepNumber;
+      result.droppedBatches = options.accumulate - micro;
+      if (result.losses.empty())
+        return tooFew(result.droppedBatches);
       return false;
     }
   }
@@ -393,6 +384,9 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
     auto made = runStep(batches);
     if (!made || !*made) {
       progress.finish();
+      if (llvm::Error error = clearGradientSums(session))
+        return made ? std::move(error)
+                    : llvm::joinErrors(made.takeError(), std::move(error));
       return made ? llvm::Error::success()
                   : session.ranks().withRank(made.takeError(), stepNumber);
     }

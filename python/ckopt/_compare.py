@@ -320,9 +320,11 @@ class Comparison:
         self._settings = {k: v for k, v in settings.items() if k not in _NO_FUNCTION}
 
     def __call__(self, step, arrays):
-        tensors = [torch.from_numpy(arrays[name]).to(value.dtype) if name in arrays else value
+        # Two inputs may read one array (inputs="input_ids=tokens,labels=tokens").
+        given = {**arrays, **{spec["name"]: arrays[spec["array"]] for spec in step._fields}}
+        tensors = [torch.from_numpy(given[name]).to(value.dtype) if name in given else value
                    for name, value in zip(self._names, self._call.tensors)]
-        targets = torch.from_numpy(arrays[self._names[-1]]) \
+        targets = torch.from_numpy(given[self._names[-1]]) \
             if len(self._names) > len(tensors) else None
         eager = self._eager
         with no_dropout(eager), torch.enable_grad():

@@ -162,6 +162,7 @@ class Batches:
         self._batches = batches
         self._place = ""
         self._shuffled = shuffled
+        self._chosen = self._held = None  # numbers of the samples, and what they leave out
         if holds_samples(step, batches, convert):
             self.count, self.can_seek = len(batches), True
         self._convert = convert  # an item of the iterable as arrays by name
@@ -172,13 +173,21 @@ class Batches:
         self._arrays: dict = {}
         self._at = self._left = 0
 
+    def hold_out(self, train, held):
+        """Keeps the samples of the first numbers; returns the others, in their order."""
+        self._held = Batches(self._step, self._batches, self._convert, strict=False)
+        self._chosen, self._held._chosen = train, held
+        return self._held
+
     def _dataset(self, seed, epoch, position):
         """The samples of an epoch from a position on."""
-        order = _ckopt.epoch_order(self.count, seed, epoch) if self._shuffled else \
-            range(self.count)
-        for number in order[position:]:
+        chosen = range(self.count) if self._chosen is None else self._chosen
+        order = _ckopt.epoch_order(len(chosen), seed, epoch) if self._shuffled else \
+            range(len(chosen))
+        for place in order[position:]:
+            number = int(chosen[place])
             self._place = f" of sample {number}"
-            yield self._batches[int(number)]
+            yield self._batches[number]
 
     def seek(self, seed, epoch, position):
         """Goes to a place in an epoch: its begin, where samples cannot be found again."""

@@ -293,7 +293,7 @@ class CompiledStep:
             epoch; batches that are too few for one at the end of the last change no
             weight and are counted (``dropped_batches``), with all kinds of samples.
         validation: samples that do not train, in any of these forms; or
-            ``holdout``: a share of the arrays. Evaluated at the end, and after every
+            ``holdout``: a share of the arrays or of the dataset. Evaluated at the end, and after every
             ``validate_every`` updates, by loss, accuracy and ``metrics`` ("top5",
             "perplexity", "mse"). ``keep_best``: a file that gets the state of the best
             one (.safetensors: a checkpoint; .onnx: weights), judged by ``best_by``

@@ -10,6 +10,7 @@
 #include "Step.h"
 
 #include "ckopt/Train/Data/Dataset.h"
+#include "ckopt/Train/Data/Permutation.h"
 #include "ckopt/Train/Data/ReadAhead.h"
 
 #include <cmath>
@@ -58,6 +59,8 @@ public:
   llvm::ArrayRef<SourceField> fields() const override { return list; }
   std::optional<int64_t> numSamples() const override { return count; }
   bool canSeek() const override { return batches.canSeek; }
+  llvm::Expected<std::unique_ptr<BatchSource>> holdOut(double share,
+                                                       uint64_t seed) override;
   llvm::Error seek(uint64_t seed, DataPosition place) override {
     return raised.guard([&] {
       batches.object.attr("seek")(seed, place.epoch, place.position);
@@ -78,6 +81,10 @@ public:
   }
 
 private:
+  PythonSource(GivenBatches given, std::vector<SourceField> fields,
+               int64_t count, Raised &raised)
+      : batches(given), count(count), raised(raised), list(std::move(fields)) {}
+
   static nb::object view(const SourceField &field, int64_t count, void *data) {
     std::vector<size_t> shape(field.shape.begin(), field.shape.end());
     if (field.batched)
@@ -92,6 +99,33 @@ private:
   Raised &raised;
   std::vector<SourceField> list;
 };
+
+llvm::Expected<std::unique_ptr<BatchSource>>
+PythonSource::holdOut(double share, uint64_t seed) {
+  if (!batches.canSeek)
+    return BatchSource::holdOut(share, seed);
+  int64_t all = 0;
+  auto size = raised.guard(
+      [&] { all = nb::cast<int64_t>(batches.object.attr("count")); });
+  if (size)
+    return std::move(size);
+  auto parts = drawHeldOut(all, share, seed);
+  if (!parts)
+    return parts.takeError();
+  if (parts->held.empty())
+    return nullptr;
+  GivenBatches held{{}, true};
+  llvm::Error error = raised.guard([&] {
+    // The object keeps the other one.
+    held.object =
+        batches.object.attr("hold_out")(parts->train, parts->held).ptr();
+  });
+  if (error)
+    return std::move(error);
+  count = int64_t(parts->train.size());
+  return std::unique_ptr<BatchSource>(
+      new PythonSource(held, list, int64_t(parts->held.size()), raised));
+}
 
 /// Samples as Python gives them: none, settings that say where they are,
 /// arrays, batches.

@@ -176,7 +176,7 @@ def test_what_cannot_be_is_said(base):
         ckopt.torch.finetune(Scores(), rows, lora=ckopt.LoRA(2))
 
 
-def test_a_model_of_transformers_by_itself(base):
+def test_a_model_of_transformers_by_itself(base, tmp_path):
     """Its cache of keys and values is no tensor, and the error says whose setting it is."""
     model = copy.deepcopy(base).train()
     ids, labels = padded(samples()[:2])
@@ -189,3 +189,10 @@ def test_a_model_of_transformers_by_itself(base):
     expected = model(**inputs).loss.item()
     assert step(inputs) == pytest.approx(expected, rel=1e-5) and step(inputs) < expected
     assert step.sync() is model and model(**inputs).loss.item() < expected
+    (numpy.arange(320, dtype="u2") % 96).tofile(tmp_path / "text.bin")
+    tokens = ckopt.Tokens(tmp_path / "text.bin", sequence=16)
+    with pytest.raises(ckopt.UsageError, match="inputs=.input_ids=tokens,labels=tokens"):
+        step.fit(tokens)
+    again = ckopt.torch.compile_step(model, inputs, inputs="input_ids=tokens,labels=tokens",
+                                     **SETTINGS)
+    assert again.fit(tokens, max_steps=2).steps == 2

@@ -67,6 +67,18 @@ def test_a_dataset_is_resumed_within_an_epoch(digits, tmp_path):
                                    resume=tmp_path / "half.ckpt")
 
 
+def test_a_share_of_a_dataset_is_held_out(digits):
+    images, labels = digits[0][:320], digits[1][:320]
+    whole, step, samples = compile_digits(seed=5), compile_digits(seed=5), Pairs(images, labels)
+    expected = whole.fit({"x": images, "y": labels}, epochs=2, holdout=0.2)
+    result = step.fit(samples, epochs=2, holdout=0.2)
+    assert result.losses == expected.losses and result.validation == expected.validation
+    assert result.validation["count"] == 64
+    assert_same_bits(whole.state_dict(), step.state_dict())
+    with pytest.raises(ckopt.UsageError, match="no share of its samples can be held out"):
+        step.fit(parts(images, labels, [32]), holdout=0.2)
+
+
 def test_single_samples_of_an_iterator_keep_their_order(digits):
     images, labels = digits[0][:320], digits[1][:320]
     batches = compile_digits()
@@ -111,6 +123,21 @@ def test_accumulation_goes_over_epochs_of_unknown_length(digits):
     assert_same_bits(known.state_dict(), step.state_dict())
 
 
+def test_an_update_that_an_error_ended_is_forgotten(digits):
+    images, labels = digits
+
+    def broken():
+        yield images[:32], labels[:32]
+        raise OSError("the disk is gone")
+
+    settings = dict(optimizer=ckopt.SGD(lr=0.1, accumulate=2))
+    plain, step = compile_digits(**settings), compile_digits(**settings)
+    with pytest.raises(OSError, match="the disk is gone"):
+        step.fit(broken())
+    batches = [(images[32:64], labels[32:64]), (images[64:96], labels[64:96])] * 2
+    assert step.fit(batches).losses == plain.fit(batches).losses
+
+
 def test_accumulation_of_a_stream_without_end(digits):
     images, labels = digits
 
@@ -142,7 +169,7 @@ def test_inputs_of_a_text_are_named(tmp_path):
     settings = dict(batch=8, threads=1, effort=0)
     tokens = ckopt.Tokens(tmp_path / "train.bin", sequence=16)
     step = ckopt.compile(model, **settings)
-    with pytest.raises(ckopt.UsageError, match="inputs=.x=tokens,labels=tokens"):
+    with pytest.raises(ckopt.UsageError, match="inputs=.x=tokens,labels=next"):
         step.fit(tokens)
     step = ckopt.compile(model, inputs="x=tokens,labels=next", **settings)
     assert step.fit(tokens, max_steps=3).steps == 3
