@@ -85,6 +85,23 @@ def test_an_adapter_is_trained_as_in_pytorch_and_loaded_by_peft(base, tmp_path):
     assert config["r"] == 4 and config["lora_alpha"] == 8 and config["task_type"] == "CAUSAL_LM"
 
 
+def test_a_run_goes_on_within_an_epoch(base, tmp_path):
+    """With the bits of an unbroken one, and with samples held out."""
+    settings = dict(batch=2, epochs=2, holdout=0.2, seed=3, lora=ckopt.LoRA(2, targets="q_proj"),
+                    optimizer=ckopt.AdamW(lr=1e-2), **SETTINGS)
+    torch.manual_seed(1)
+    whole = ckopt.torch.finetune(copy.deepcopy(base), samples(20), **settings)
+    torch.manual_seed(1)
+    ckopt.torch.finetune(copy.deepcopy(base), samples(20), max_steps=11, **settings,
+                         checkpoint=tmp_path / "run.ckpt")
+    rest = ckopt.torch.finetune(copy.deepcopy(base), samples(20), **settings,
+                                resume=tmp_path / "run.ckpt")
+    assert rest.losses == whole.losses[11:] and len(whole.losses) == 16
+    assert rest.result.validation == whole.result.validation
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, rest.model.state_dict()[name]), name
+
+
 @pytest.mark.parametrize("kind", ["bf16", "int8", "int4"])
 def test_a_base_in_few_bits(base, tmp_path, kind):
     """The adapter is that of the base as it is stored; a model of PEFT's is taken, too."""
