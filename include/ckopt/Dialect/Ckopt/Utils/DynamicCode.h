@@ -21,7 +21,7 @@ struct CodeDecade {
   double first;   ///< rank of the first entry, and number of entries
   double low;     ///< where the first entry's interval begins
   double spacing; ///< between entries
-  double end;     ///< halfway between the last entry and the next decade's first
+  double end;     ///< halfway to the first entry of the next decade
 };
 
 inline constexpr int kCodeDecades = 7;
