@@ -6,6 +6,7 @@
 #include "ckopt/Optimizers/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <cmath>
 
@@ -23,9 +24,22 @@ struct StoreParameters : ckopt::impl::StoreParametersPassBase<StoreParameters> {
   using StoreParametersPassBase::StoreParametersPassBase;
 
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal())
-        storeParameters(function);
+    bool any = false;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      storeParameters(function);
+      any |= llvm::any_of(function.getArguments(), [&](BlockArgument argument) {
+        return argumentRole(function, argument.getArgNumber()) ==
+                   roles::kParameter &&
+               getElementTypeOrSelf(argument).isBF16();
+      });
+    }
+    if (!any)
+      getOperation().emitWarning()
+          << Setting("param-type", "bf16") + ": no trained weight has two "
+                                             "dimensions and "
+          << kLeastNarrowElements << " numbers or more, and others stay f32";
   }
 };
 
