@@ -202,6 +202,12 @@ static bool holds(Along what, DenseElementsAttr constant, int64_t dim) {
 
 static bool holds(Along what, Value value, int64_t dim);
 
+static bool worksByElement(Operation *op) {
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  return kernel && kernel.getKernelKind() == KernelKind::Elementwise &&
+         op->getNumResults() == 1 && !op->hasTrait<traits::ReadsPlace>();
+}
+
 /// Returns whether this holds for dimension `dim` of `result` in an operand
 /// that broadcasts to it.
 static bool holdsBroadcast(Along what, Value operand, Value result,
@@ -221,6 +227,20 @@ static bool holds(Along what, GatherOp gather, int64_t dim) {
   if (dim >= axis + within)
     return holds(what, gather.getTable(), dim - within + 1);
   return what == Along::Uniform && holds(what, gather.getIndices(), dim - axis);
+}
+
+/// Returns the part of a concatenation that a slice takes, or null.
+static Value partOf(SliceOp slice) {
+  auto all = slice.getInput().getDefiningOp<ConcatOp>();
+  if (!all || llvm::any_of(slice.getSteps(), [](int64_t x) { return x != 1; }))
+    return {};
+  int64_t start = slice.getStarts()[size_t(all.getAxis())];
+  for (Value part : all.getInputs()) {
+    if (start == 0 && part.getType() == slice.getType())
+      return part;
+    start -= NodeImporter::shape(part)[int64_t(all.getAxis())];
+  }
+  return {};
 }
 
 /// Returns whether something provably holds for the entries of `value` along
@@ -249,7 +269,10 @@ static bool holds(Along what, Value value, int64_t dim) {
     return int64_t(concat.getAxis()) != dim &&
            llvm::all_of(concat.getInputs(),
                         [&](Value part) { return holds(what, part, dim); });
-  if (auto slice = dyn_cast<SliceOp>(op))
+  auto slice = dyn_cast<SliceOp>(op);
+  if (Value part = slice ? partOf(slice) : Value())
+    return holds(what, part, dim);
+  if (slice)
     return (what == Along::Uniform ||
             NodeImporter::shape(slice.getInput())[dim] ==
                 NodeImporter::shape(value)[dim]) &&
@@ -269,10 +292,40 @@ static bool holds(Along what, Value value, int64_t dim) {
     return cast && NodeImporter::element(value).isIntOrIndex() &&
            holds(what, cast.getInput(), dim);
   }
-  return op->hasTrait<OpTrait::Elementwise>() &&
+  return worksByElement(op) &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
            return holdsBroadcast(what, operand, value, dim);
          });
+}
+
+/// Returns the first of equal entries along `dim`. Masks of all pairs are made
+/// again of less, so that what they are made of is seen.
+static Value firstAlong(NodeImporter &node, Value value, int64_t dim) {
+  Shape shape(NodeImporter::shape(value));
+  if (shape[size_t(dim)] == 1)
+    return value;
+  Operation *op = value.getDefiningOp();
+  shape[size_t(dim)] = 1;
+  auto alongOperand = [&](Value operand) {
+    return dim - NodeImporter::rank(value) + NodeImporter::rank(operand);
+  };
+  if (auto expand = dyn_cast_or_null<ExpandOp>(op)) {
+    int64_t d = alongOperand(expand.getInput());
+    if (d < 0 || NodeImporter::shape(expand.getInput())[d] == 1)
+      return node.expand(expand.getInput(), shape);
+  }
+  if (!op || !worksByElement(op))
+    return node.sliceAxis(value, dim, 0, 1);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    int64_t d = alongOperand(operand);
+    operands.push_back(d < 0 ? operand : firstAlong(node, operand, d));
+  }
+  Operation *fewer = node.b.clone(*op);
+  fewer->setOperands(operands);
+  fewer->getResult(0).setType(
+      RankedTensorType::get(shape, NodeImporter::element(value)));
+  return fewer->getResult(0);
 }
 
 Value BatchScaling::resize(NodeImporter &node, Value value, int64_t dim,
@@ -288,13 +341,7 @@ Value BatchScaling::resize(NodeImporter &node, Value value, int64_t dim,
   }
   Shape wanted(node.shape(value));
   wanted[size_t(dim)] = size;
-  auto broadcast = value.getDefiningOp<ExpandOp>();
-  if (broadcast && node.rank(broadcast.getInput()) == node.rank(value) &&
-      node.shape(broadcast.getInput())[dim] == 1)
-    value = broadcast.getInput();
-  else if (node.shape(value)[dim] != 1)
-    value = node.sliceAxis(value, dim, 0, 1);
-  return node.expand(value, wanted);
+  return node.expand(firstAlong(node, value, dim), wanted);
 }
 
 Value BatchScaling::ownSamples(NodeImporter &node, Value indices,
@@ -317,6 +364,10 @@ Value BatchScaling::ownSamples(NodeImporter &node, Value indices,
     return node.concat(std::move(parts), last);
   }
   return {};
+}
+
+bool onnx_frontend::countsAlong(Value indices, int64_t dim) {
+  return holds(Along::Position, indices, dim);
 }
 
 bool BatchScaling::align(NodeImporter &node, MutableArrayRef<Value> operands,

@@ -15,6 +15,10 @@ namespace ckopt::onnx_frontend {
 
 class NodeImporter;
 
+/// Returns whether integers along `dim` provably are 0, 1, 2, ...: the
+/// position.
+bool countsAlong(mlir::Value indices, int64_t dim);
+
 class BatchScaling {
 public:
   using Shape = llvm::SmallVector<int64_t>;

@@ -164,8 +164,57 @@ struct Rows {
   int64_t rows = 1;
   Shape row;
   Value linear;
+  bool isAll = false; ///< all rows in order
 };
 } // namespace
+
+/// Returns stored tuples, too many to fold, as what they are: the places of
+/// their own dimensions that are not 1; else the tuples.
+static Value asPlaces(NodeImporter &n, Value indices) {
+  const HostTensor *given = n.graph.initializer(n.node.inputs[1]);
+  if (!isa<BlockArgument>(indices) || !given || n.rank(indices) < 2)
+    return indices;
+  Shape shape(n.shape(indices));
+  SmallVector<int64_t> dims;
+  for (int64_t d = 0; d + 1 < int64_t(shape.size()); ++d)
+    if (shape[size_t(d)] != 1)
+      dims.push_back(d);
+  int64_t tuple = shape.back();
+  // Leading dimensions of one sample are places of one as well.
+  while (int64_t(dims.size()) < tuple && dims.size() + 1 < shape.size())
+    dims.insert(dims.begin(), 0);
+  if (int64_t(dims.size()) != tuple)
+    return indices;
+  for (int64_t i = 0; i < given->numElements(); ++i) {
+    int64_t d = dims[size_t(i % tuple)];
+    int64_t inner = product(ArrayRef(shape).drop_front(size_t(d) + 1));
+    if (given->getInt(i) != i / inner % shape[size_t(d)])
+      return indices;
+  }
+  shape.back() = 1;
+  SmallVector<Value> parts;
+  for (int64_t d : dims)
+    parts.push_back(n.iota(shape, n.element(indices), d));
+  return n.concat(std::move(parts), int64_t(shape.size()) - 1);
+}
+
+/// Returns whether tuples name all elements of x in order.
+static bool namesAll(NodeImporter &n, Value x, Value indices) {
+  ArrayRef<int64_t> places = n.shape(indices).drop_back();
+  int64_t next = 0, last = n.rank(indices) - 1;
+  for (int64_t j = 0; j < n.rank(x); ++j) {
+    if (n.shape(x)[j] == 1) // there is only one
+      continue;
+    while (next < last && places[size_t(next)] == 1)
+      ++next;
+    if (next == last || places[size_t(next)] != n.shape(x)[j] ||
+        !countsAlong(n.sliceAxis(indices, last, j, 1), next))
+      return false;
+    ++next;
+  }
+  return llvm::all_of(places.drop_front(size_t(next)),
+                      [](int64_t size) { return size == 1; });
+}
 
 /// Computes row numbers from the tuples along the last dimension of `indices`,
 /// which index `x` from dimension `batch` on; the dimensions before are indexed
@@ -181,6 +230,7 @@ static std::optional<Rows> linearize(NodeImporter &n, Value x, Value indices,
               << x.getType() << " with batch_dims = " << batch;
     return std::nullopt;
   }
+  indices = asPlaces(n, indices);
   BatchScaling *scaling = n.graph.getScaling();
   for (int64_t j = 0; j < tuple && scaling; ++j)
     if (scaling->isBatch(n, 0, batch + j)) {
@@ -190,6 +240,7 @@ static std::optional<Rows> linearize(NodeImporter &n, Value x, Value indices,
       indices = own;
     }
   Rows result;
+  result.isAll = batch == 0 && tuple == rank && namesAll(n, x, indices);
   result.rows = product(sizes.take_front(batch + tuple));
   result.row = Shape(sizes.drop_front(batch + tuple));
   Shape shape(n.shape(indices).drop_back());
@@ -234,37 +285,10 @@ static std::optional<int64_t> firstOfNeighbours(NodeImporter &n,
   return first;
 }
 
-/// Returns whether stored tuples, too many to fold, name all elements of x in
-/// order.
-static bool namesAll(NodeImporter &n, Value x, Value indices) {
-  const HostTensor *given = n.graph.initializer(n.node.inputs[1]);
-  ArrayRef<int64_t> sizes = n.shape(x);
-  int64_t rank = n.rank(x), count = n.type(x).getNumElements();
-  if (!isa<BlockArgument>(indices) || !given || !rank || !n.rank(indices) ||
-      given->shape().back() != rank || given->numElements() != count * rank)
-    return false;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t element = 0;
-    for (int64_t d = 0; d < rank; ++d) {
-      int64_t index = given->getInt(i * rank + d);
-      if (index < 0 || index >= sizes[size_t(d)])
-        return false;
-      element = element * sizes[size_t(d)] + index;
-    }
-    if (element != i)
-      return false;
-  }
-  return true;
-}
-
 static LogicalResult gatherND(NodeImporter &n) {
   Value x = n.in(0), indices = indexOperand(n, 1);
   if (!x || !indices)
     return failure();
-  if (n.attrInt("batch_dims", 0) == 0 && namesAll(n, x, indices)) {
-    n.set(0, n.reshape(x, Shape(n.shape(indices).drop_back())));
-    return success();
-  }
   auto rows = linearize(n, x, indices, n.attrInt("batch_dims", 0));
   if (!rows)
     return failure();
@@ -272,7 +296,9 @@ static LogicalResult gatherND(NodeImporter &n) {
   llvm::append_range(flat, rows->row);
   llvm::append_range(shape, rows->row);
   Value table = n.reshape(x, flat);
-  if (auto first = firstOfNeighbours(n, rows->linear))
+  if (rows->isAll)
+    n.set(0, n.reshape(x, shape));
+  else if (auto first = firstOfNeighbours(n, rows->linear))
     n.set(0, n.reshape(n.sliceAxis(table, 0, *first,
                                    n.type(rows->linear).getNumElements()),
                        shape));
