@@ -57,8 +57,17 @@ bool ExportMatcher::isFill(OperandUse use) const {
          recovered.valueOf(use).shape().empty();
 }
 
+/// Returns whether the operand's node makes what is stored in few bits wide.
+bool ExportMatcher::isOfQuantized(OperandUse use) const {
+  return llvm::any_of(
+      graph.nodes[use.node].outputs,
+      [&](const std::string &made) { return quantized.contains(made); });
+}
+
 void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,
                                StringRef name, Form form) {
+  if (isOfQuantized(use))
+    return noteConstant(use, "part of a quantized weight");
   const std::string &held = recovered.nameOf(use);
   if (isFill(use))
     return noteConstant(use, "a number that a condition selects");
@@ -98,6 +107,8 @@ void ExportMatcher::noteNameless(OperandUse use) {
     return noteConstant(use, "computed from buffers and numbers alone");
   if (isFill(use))
     return noteConstant(use, "a number that a condition selects");
+  if (isOfQuantized(use))
+    return noteConstant(use, "part of a quantized weight");
   FoldedValue &value = folded[recovered.nameOf(use)];
   value.name = recovered.nameOf(use);
   value.uses.push_back(use);

@@ -83,6 +83,7 @@ private:
   void noteFolded(OperandUse use, const FxCall &call, llvm::StringRef name,
                   Form form = Form::Same);
   void noteNameless(OperandUse use);
+  bool isOfQuantized(OperandUse use) const;
   bool isFill(OperandUse use) const;
   llvm::StringRef scopeNear(size_t node) const;
   void explainVanished();
