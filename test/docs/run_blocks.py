@@ -7,7 +7,8 @@ usage: run_blocks.py --ckopt=BIN [--clone=ROOT] PAGE.md [MODULE...]
 Blocks marked ```python run in one interpreter, one after the other; blocks
 marked ```sh run with `bash -e` and `ckopt` on the path; others are not run.
 Each line of a block marked ```output must be in what the block before it
-printed ("..." stands for any text). With --clone the folder looks like a clone
+printed ("..." stands for any text); oneDNN runs as on a CPU with AVX2, since its
+workspaces, and so planned bytes, differ by CPU. With --clone the folder looks like a clone
 of ROOT whose build/bin/ckopt is BIN; what blocks write stays out of ROOT.
 Exit code 1 with the block that failed; 77 where one of the modules is missing.
 """
@@ -76,6 +77,7 @@ def main(arguments):
         print(f"{rest[0]} has no block to run")
         return 1
     driver = os.path.abspath(options["ckopt"])
+    os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"
     os.environ["PATH"] = os.path.dirname(driver) + os.pathsep + os.environ["PATH"]
     names = {"__name__": "page"}
     printed = ""
