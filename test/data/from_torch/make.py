@@ -674,9 +674,9 @@ def make(name):
         torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
                           output_names=["out"], external_data=False, verbose=False)
         return
-    if name in ("made", "sliced", "views"):
+    if name in ("made", "sliced", "views", "filled"):
         return shorten_traces(f"{name}/default.onnx")
-    if name in ("transposed", "normalized", "stacked", "turns", "again", "scaled", "first_turn", "filled"):
+    if name in ("transposed", "normalized", "stacked", "turns", "again", "scaled", "first_turn"):
         return
     if name == "twice":  # in training form, as it was traced
         os.remove(f"{name}/default.onnx")
