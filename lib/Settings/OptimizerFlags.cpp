@@ -113,8 +113,7 @@ void DriverFlags::addOptimizerFlags() {
       flag::outputFile("ema-out", o.emaOutput));
   add("save-trained", "", Train,
       "write what was trained alone, without frozen weights; adapters by "
-      "PEFT's "
-      "names",
+      "PEFT's names",
       flag::turnOn(o.saveTrained));
 }
 

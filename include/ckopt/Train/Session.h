@@ -110,7 +110,7 @@ public:
   llvm::Error run(const char *function);
   llvm::Expected<int64_t> measuredPeak() const;
 
-  GivenWeights given;
+  GivenWeights given; ///< what load() was given
 
 private:
   Session() = default;
