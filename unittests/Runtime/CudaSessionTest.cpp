@@ -148,6 +148,45 @@ TEST_F(CudaSession, MeasuresLargeArenas) {
   expectClean();
 }
 
+// A part of a large weight is all that is copied for it, whatever the order of
+// its elements in the arena: runs look at their whole state, part by part.
+TEST_F(CudaSession, PartsAreReadAlone) {
+  inChild({}, [] {
+    Manifest m = deviceManifest();
+    m.calls.clear(), m.kernels.clear();
+    m.arenaBytes = 16384;
+    m.tensors = {
+        tensor("a", TensorRole::Parameter, DType::F32, {40, 30}, 0),
+        tensor("b", TensorRole::Parameter, DType::F32, {40, 30}, 8192)};
+    m.tensors[1].strides = {1, 40};
+    m.functions = {{"step", "ckopt_fn_step", {0, 1}, {}}};
+    OnDevice on(m);
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    std::vector<float> values(1200), part(75);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = float(i);
+    for (int64_t t : {0, 1}) {
+      ASSERT_EQ(ckrt_tensor_write(on.session, t, values.data(), CKRT_F32, 1200),
+                CKRT_OK);
+      ASSERT_EQ(
+          ckrt_tensor_read_part(on.session, t, 555, part.data(), CKRT_F32, 75),
+          CKRT_OK);
+      EXPECT_EQ(part,
+                std::vector<float>(values.begin() + 555, values.begin() + 630));
+    }
+  });
+  // Elements 555 to 629 are in rows 18 to 20, 29 columns apart.
+  std::istringstream lines(log());
+  std::vector<std::string> copies;
+  for (std::string line; std::getline(lines, line);)
+    if (line.rfind("cuMemcpyDtoHAsync", 0) == 0)
+      copies.push_back(line);
+  ASSERT_EQ(copies.size(), 2u) << log();
+  EXPECT_NE(copies[0].find(" 300 "), std::string::npos) << copies[0];
+  EXPECT_NE(copies[1].find(" 4648 "), std::string::npos) << copies[1];
+  expectClean();
+}
+
 // Bytes between a tensor's elements belong to others.
 TEST_F(CudaSession, StridedTensorsLeaveTheirNeighboursAlone) {
   inChild({}, [] {

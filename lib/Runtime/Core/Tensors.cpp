@@ -247,33 +247,54 @@ ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
   return CKRT_OK;
 }
 
-/// Copies `elements` elements from the logical one `first` on.
+/// Calls fn as forEachRun() does, with the parts of runs that lie within
+/// `elements` elements from the logical one `first` on.
+template <typename Fn>
+static void forEachRunOf(const TensorInfo &t, int64_t first, int64_t elements,
+                         Fn fn) {
+  forEachRun(t,
+             [&](int64_t logical, int64_t offset, int64_t count, int64_t step) {
+               int64_t skipped = std::max(first - logical, int64_t(0));
+               count = std::min(count, first + elements - logical) - skipped;
+               if (count > 0)
+                 fn(logical + skipped, offset + skipped * step, count, step);
+             });
+}
+
+/// Copies `elements` elements from the logical one `first` on, of which the
+/// bytes between the first and the last in the arena are read.
 static ckrt_status readElements(ckrt_session *session, const TensorInfo &t,
                                 int64_t first, void *data, DType to,
                                 int64_t elements) {
   ckrt_status status = refuseConversion(t, t.dtype, to);
   if (status != CKRT_OK)
     return status;
-  OpenTensor open(*session, t, Access::Read);
-  if (open.status != CKRT_OK)
-    return open.status;
-  const char *base = open.bytes;
-  auto *host = static_cast<char *>(data);
+  int64_t low = INT64_MAX, high = 0;
+  forEachRunOf(t, first, elements,
+               [&](int64_t, int64_t offset, int64_t count, int64_t step) {
+                 low = std::min(low, offset);
+                 high = std::max(high, offset + (count - 1) * step + 1);
+               });
+  if (low >= high)
+    return CKRT_OK;
   int64_t size = dtypeSize(t.dtype), hostSize = dtypeSize(to);
+  const char *base = nullptr;
+  status = session->backend->read(t, low * size, (high - low) * size, base);
+  if (status != CKRT_OK)
+    return status;
+  auto *host = static_cast<char *>(data);
   bool fits = true;
-  forEachRun(t, [&](int64_t logical, int64_t offset, int64_t count,
-                    int64_t step) {
-    int64_t skipped = std::max(first - logical, int64_t(0));
-    count = std::min(count, first + elements - logical) - skipped;
-    if (count <= 0)
-      return;
-    const char *src = base + (offset + skipped * step) * size;
-    char *dst = host + (logical + skipped - first) * hostSize;
-    if (to == t.dtype)
-      return copySame(size, dst, 1, src, step, count);
-    for (int64_t i = 0; i < count; ++i)
-      fits &= convert(to, dst + i * hostSize, t.dtype, src + i * step * size);
-  });
+  forEachRunOf(
+      t, first, elements,
+      [&](int64_t logical, int64_t offset, int64_t count, int64_t step) {
+        const char *src = base + (offset - low) * size;
+        char *dst = host + (logical - first) * hostSize;
+        if (to == t.dtype)
+          return copySame(size, dst, 1, src, step, count);
+        for (int64_t i = 0; i < count; ++i)
+          fits &=
+              convert(to, dst + i * hostSize, t.dtype, src + i * step * size);
+      });
   return fits ? CKRT_OK
               : fail(CKRT_MISMATCH, "tensor '" + t.name +
                                         "' holds values that do not fit in " +

@@ -239,6 +239,22 @@ ckrt_status CudaBackend::open(const TensorInfo &tensor, Access access,
                                  : download(bytes, tensor.offset, tensor.bytes);
 }
 
+ckrt_status CudaBackend::read(const TensorInfo &tensor, int64_t begin,
+                              int64_t size, const char *&bytes) {
+  if (!engine)
+    return repeatFailure();
+  if (staging->find(tensor)) { // is small
+    char *all = nullptr;
+    ckrt_status status = open(tensor, Access::Read, all);
+    bytes = all + begin;
+    return status;
+  }
+  Current current(engine->driver(), engine->context());
+  bounce.resize(static_cast<size_t>(size));
+  bytes = bounce.data();
+  return download(bounce.data(), tensor.offset + begin, size);
+}
+
 ckrt_status CudaBackend::close(const TensorInfo &tensor, Access access) {
   if (!engine)
     return repeatFailure();

@@ -26,6 +26,8 @@ public:
   ckrt_status open(const TensorInfo &tensor, Access access,
                    char *&bytes) override;
   ckrt_status close(const TensorInfo &tensor, Access access) override;
+  ckrt_status read(const TensorInfo &tensor, int64_t begin, int64_t size,
+                   const char *&bytes) override;
   ckrt_status run(size_t function, CallChecker &checker) override;
   ckrt_status synchronize() override;
   int64_t rank() const override {
