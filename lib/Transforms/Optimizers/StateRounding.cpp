@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "StateRounding.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Optimizers/Optimizers.h"
 #include "llvm/Support/xxhash.h"
 
 using namespace mlir;
