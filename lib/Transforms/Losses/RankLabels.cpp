@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "LossBuilder.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Support/Error.h"
 
 using namespace mlir;
