@@ -78,5 +78,7 @@ ckopt::readLoadOptions(const DriverOptions &options) {
       llvm::sys::fs::is_directory(options.weights)
           ? options.weights
           : llvm::sys::path::parent_path(options.weights).str();
+  if (load.weightsFolder.empty())
+    load.weightsFolder = ".";
   return std::move(load);
 }

@@ -16,6 +16,7 @@
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/NameList.h"
 #include "ckopt/Support/Report.h"
 #include "ckopt/Support/Safetensors.h"
 #include "ckopt/Train/Step.h"
@@ -66,8 +67,9 @@ static int64_t bytesOf(const TensorSpec &tensor) {
 }
 
 /// Removes a set of weights that is written anew, but for files that will be
-/// replaced.
-static void removeOld(StringRef folder, const std::set<std::string> &stays) {
+/// replaced, and says so.
+static void removeOld(const Compilation &compilation, StringRef folder,
+                      const std::set<std::string> &stays) {
   std::error_code error;
   std::vector<std::string> old;
   for (llvm::sys::fs::directory_iterator at(folder, error), end;
@@ -80,8 +82,12 @@ static void removeOld(StringRef folder, const std::set<std::string> &stays) {
         !stays.count(name.str()))
       old.push_back(at->path());
   }
+  llvm::sort(old);
   for (const std::string &path : old)
     llvm::sys::fs::remove(path);
+  if (!old.empty())
+    compilation.say(Message::Severity::Note,
+                    "removed weights of an earlier save: " + listNames(old));
 }
 
 static llvm::Error writeIndex(StringRef folder,
@@ -109,9 +115,9 @@ static llvm::Error writeIndex(StringRef folder,
 }
 
 /// Writes the files of a folder, in the order of the model's weights.
-static llvm::Error writeFolder(StringRef folder, const Session &session,
-                               TensorParts &weights, int64_t mostBytes,
-                               StringMetadata metadata) {
+static llvm::Error writeFolder(const Compilation &compilation, StringRef folder,
+                               const Session &session, TensorParts &weights,
+                               int64_t mostBytes, StringMetadata metadata) {
   std::vector<SomeParts> shards;
   int64_t bytes = mostBytes;
   for (const auto &[number, tensor] : llvm::enumerate(weights.specs())) {
@@ -130,14 +136,14 @@ static llvm::Error writeFolder(StringRef folder, const Session &session,
     names.push_back(
         llvm::formatv("model-{0:d5}-of-{1:d5}.safetensors", i, shards.size()));
   if (shards.size() > 1)
-    removeOld(folder, {});
+    removeOld(compilation, folder, {});
   for (auto [shard, name] : llvm::zip(shards, names))
     if (llvm::Error error =
             writeSafetensors((folder + "/" + name).str(), shard, metadata))
       return error;
   if (shards.size() > 1)
     return writeIndex(folder, shards, names);
-  removeOld(folder, {names.begin(), names.end()});
+  removeOld(compilation, folder, {names.begin(), names.end()});
   return llvm::Error::success();
 }
 
@@ -167,13 +173,24 @@ static llvm::Error writeParts(const Compilation &compilation,
     if (std::error_code error = llvm::sys::fs::create_directories(folder))
       return inputError("cannot make the folder '" + folder +
                         "': " + error.message());
+    if (!session.given.folder.empty() &&
+        llvm::sys::fs::equivalent(session.given.folder, folder))
+      return usageError("'" + folder +
+                        "' has the weights that the step began with: give the "
+                        "result another folder");
     if (!adapters && !which.trainedOnly) {
-      if (llvm::Error error =
-              writeFolder(folder, session, weights, which.shardBytes, metadata))
+      if (llvm::Error error = writeFolder(compilation, folder, session, weights,
+                                          which.shardBytes, metadata))
         return error;
       return copyConfig(session.given.folder, folder);
     }
-    file = (folder + "/adapter_model.safetensors").str();
+    const bool isAdapter =
+        adapters || llvm::any_of(weights.specs(), [](const TensorSpec &tensor) {
+          return StringRef(tensor.name).contains(".lora_");
+        });
+    file =
+        (folder + (isAdapter ? "/adapter_model" : "/trained") + ".safetensors")
+            .str();
   }
   if (adapters)
     return writeAdapters(compilation, file, weights, metadata);

@@ -62,8 +62,9 @@ class _WithLoss(torch.nn.Module):
         return found if isinstance(found, torch.Tensor) else found.loss
 
 
-def _tokens(sample, place) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Tokens and labels of a sample, without what its mask leaves out."""
+def _tokens(sample, place, words) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Tokens and labels of a sample, without what its mask leaves out; ``words``: how many
+    tokens there are, None: not known."""
     if not isinstance(sample, Mapping):
         sample = {"input_ids": sample}
     if "input_ids" not in sample:
@@ -79,17 +80,20 @@ def _tokens(sample, place) -> tuple[numpy.ndarray, numpy.ndarray]:
     if mask is not None:
         kept = numpy.asarray(mask).astype(bool)
         ids, labels = ids[kept], labels[kept]
+    if words and ids.size and not 0 <= ids.min() <= ids.max() < words:
+        wrong = next(int(one) for one in ids if not 0 <= one < words)
+        raise InputError(f"{place} has the token {wrong}, and the model's are 0 to {words - 1}")
     return ids.astype("i8"), labels.astype("i8")
 
 
 class _Rows:
     """A dataset's samples as rows of one length; item for item."""
 
-    def __init__(self, dataset, length, pad):
-        self.dataset, self.length, self.pad = dataset, length, pad
+    def __init__(self, dataset, length, pad, words):
+        self.dataset, self.length, self.pad, self.words = dataset, length, pad, words
 
     def row(self, sample, place) -> Row:
-        ids, labels = _tokens(sample, place)
+        ids, labels = _tokens(sample, place, self.words)
         if len(ids) > self.length:
             raise InputError(f"{place} has {len(ids)} tokens, more than sequence={self.length}: "
                              "give a longer sequence, cut samples (the tokenizer's truncation=True, "
@@ -110,29 +114,29 @@ class _Rows:
             yield self.row(sample, f"sample {number}")
 
 
-def _packed(samples: Iterable[Any], length: int) -> Iterator[Row]:
+def _packed(samples: Iterable[Any], length: int, words: int | None = None) -> Iterator[Row]:
     """Samples one behind another, in pieces; what is left at the end fills no piece."""
     ids, labels = numpy.zeros(0, "i8"), numpy.zeros(0, "i8")
     for number, sample in enumerate(samples):
-        more = _tokens(sample, f"sample {number}")
+        more = _tokens(sample, f"sample {number}", words)
         ids, labels = numpy.append(ids, more[0]), numpy.append(labels, more[1])
         while len(ids) >= length:
             yield {"input_ids": ids[:length], "labels": labels[:length]}
             ids, labels = ids[length:], labels[length:]
 
 
-def _rows(dataset, sequence, pack, pad):
+def _rows(dataset, sequence, pack, pad, words):
     """What ``fit`` takes: rows of a dataset, packed arrays, or an iterator of rows."""
     if pack:
         if not is_dataset(dataset):
-            return _again(dataset, lambda samples: _packed(samples, sequence))
-        rows = [*_packed((dataset[i] for i in range(len(dataset))), sequence)]
+            return _again(dataset, lambda samples: _packed(samples, sequence, words))
+        rows = [*_packed((dataset[i] for i in range(len(dataset))), sequence, words)]
         if not rows:
             raise InputError(f"all samples together do not fill one row of {sequence} tokens")
         return {name: numpy.stack([row[name] for row in rows]) for name in rows[0]}
     if is_dataset(dataset):
-        return _Rows(dataset, sequence, pad)
-    return _again(dataset, lambda samples: _Rows(samples, sequence, pad).stream())
+        return _Rows(dataset, sequence, pad, words)
+    return _again(dataset, lambda samples: _Rows(samples, sequence, pad, words).stream())
 
 
 def _again(dataset, rows):
@@ -194,7 +198,8 @@ def finetune(model: torch.nn.Module, dataset: Any, folder: str | os.PathLike[str
         ``input_ids`` and ``labels`` [batch, sequence] of int64 and returns the loss, as a
         tensor or as ``.loss``; with ``loss`` one that takes the tokens and returns what
         ``loss(outputs, labels)`` makes a loss of. On the CPU. It is changed in place:
-        adapters, a base in few bits, trained weights.
+        adapters (their first values are a function of ``seed``), a base in few bits,
+        trained weights.
     dataset: samples that are mappings with ``input_ids`` [tokens] and optionally ``labels``
         (default: the tokens; -100 is left out) and ``attention_mask`` (tokens at 0 are left
         out); other columns are not read. A list, a ``datasets.Dataset`` or a torch Dataset is
@@ -221,22 +226,31 @@ def finetune(model: torch.nn.Module, dataset: Any, folder: str | os.PathLike[str
     of_fit = {name: options.pop(name) for name in [*options] if name in _FIT}
     validation = of_fit.pop("validation", None)
     datasets = [one for one in (dataset, validation) if one is not None]
+    for one in datasets:
+        if isinstance(one, (str, bytes, os.PathLike)):
+            raise UsageError(f"a dataset is samples of tokens, not the name '{one}' of a file")
+        if is_dataset(one) and not len(one):
+            raise InputError("the dataset has no samples")
     if sequence is None:
         if pack or not all(is_dataset(one) for one in datasets):
             raise UsageError("sequence=: how many tokens has a row? (the longest sample is known of "
                              "datasets with a length alone)")
-        sequence = max(len(_tokens(one[i], f"sample {i}")[0]) for one in datasets
+        sequence = max(len(_tokens(one[i], f"sample {i}", None)[0]) for one in datasets
                        for i in range(len(one)))
     pad = getattr(getattr(model, "config", None), "pad_token_id", None) or 0
-    rows = _rows(dataset, sequence, pack, pad)
+    embedding = getattr(model, "get_input_embeddings", lambda: None)()
+    words = getattr(embedding, "num_embeddings", None)
+    rows = _rows(dataset, sequence, pack, pad, words)
     if validation is not None:
-        of_fit["validation"] = _rows(validation, sequence, pack, pad)
+        of_fit["validation"] = _rows(validation, sequence, pack, pad, words)
     if folder is not None:
         folder = os.fspath(folder)
         os.makedirs(folder, exist_ok=True)
     mode = model.training
     if lora is not None:
-        model = _with_adapters(model, lora)
+        with torch.random.fork_rng(devices=[]):  # PEFT draws first values
+            torch.manual_seed(int(options.get("seed") or 0))
+            model = _with_adapters(model, lora)
     if base is not None:
         _store_base(model, base)
     example = torch.zeros(batch, sequence, dtype=torch.int64)

@@ -55,13 +55,12 @@ def logits(model, ids):
 def test_an_adapter_is_trained_as_in_pytorch_and_loaded_by_peft(base, tmp_path):
     """Losses are those of PEFT's model with PyTorch's AdamW; the files give its logits."""
     rows = samples()
-    torch.manual_seed(1)
     tuned = ckopt.torch.finetune(copy.deepcopy(base), rows, tmp_path / "adapter", batch=4, epochs=3,
                                  lora=ckopt.LoRA(4, alpha=8), seed=7,
                                  optimizer=ckopt.AdamW(lr=1e-2), **SETTINGS)
     assert len(tuned.losses) == tuned.step.updates == 9
     assert not tuned.model.training and tuned.step.inputs["input_ids"] == ("int64", (16,))
-    torch.manual_seed(1)
+    torch.manual_seed(7)
     peer = peft.get_peft_model(copy.deepcopy(base), peft.LoraConfig(
         r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM"))
     optimizer = torch.optim.AdamW([p for p in peer.parameters() if p.requires_grad], lr=1e-2)
@@ -89,9 +88,7 @@ def test_a_run_goes_on_within_an_epoch(base, tmp_path):
     """With the bits of an unbroken one, and with samples held out."""
     settings = dict(batch=2, epochs=2, holdout=0.2, seed=3, lora=ckopt.LoRA(2, targets="q_proj"),
                     optimizer=ckopt.AdamW(lr=1e-2), **SETTINGS)
-    torch.manual_seed(1)
     whole = ckopt.torch.finetune(copy.deepcopy(base), samples(20), **settings)
-    torch.manual_seed(1)
     ckopt.torch.finetune(copy.deepcopy(base), samples(20), max_steps=11, **settings,
                          checkpoint=tmp_path / "run.ckpt")
     rest = ckopt.torch.finetune(copy.deepcopy(base), samples(20), **settings,
@@ -186,6 +183,9 @@ def test_what_cannot_be_is_said(base):
             (dict(base="int4"), rows, ckopt.InputError, "freeze the base first"),
             (dict(base="bf16"), rows, ckopt.InputError, "nothing is frozen"),
             (dict(sequence=8), 3, ckopt.UsageError, "a dataset is a list"),
+            (dict(), [], ckopt.InputError, "has no samples"),
+            (dict(), "rows.txt", ckopt.UsageError, "not the name 'rows.txt' of a file"),
+            (dict(), [{"input_ids": [1, 10**6]}], ckopt.InputError, "sample 0 has the token 1000000"),
             (dict(sequence=999, pack=True), rows, ckopt.InputError, "do not fill one row of 999")):
         with pytest.raises(kind, match=said):
             ckopt.torch.finetune(copy.deepcopy(base), data, **settings, **SETTINGS)

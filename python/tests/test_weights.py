@@ -134,6 +134,17 @@ def test_a_folder_is_loaded_by_from_pretrained(published, batch, tmp_path):
     step.save(out, max_shard_size=8000)
     assert len(list(out.glob("model-*"))) > 2 and not (out / "model.safetensors").exists()
     assert loss_of(out, batch) == pytest.approx(step.evaluate(**batch)["loss"], rel=1e-5)
+    with pytest.raises(ckopt.UsageError, match="began with"):
+        step.save(folder)
+    data = tmp_path / "d.npz"
+    numpy.savez(data, **batch)
+    common = ["train", path, f"--data={data}", "--batch=4", "--max-steps=1"]
+    shard = sorted(folder.glob("*.safetensors"))[0]
+    for given in (folder, shard, folder / "model.safetensors.index.json"):
+        run_driver(*common, f"--weights={given}", "-o", f"{folder}/", code=64)
+    new = tmp_path / "new"
+    run_driver(*common, f"--checkpoint={new}/model.safetensors", "-o", f"{new}/", code=64)
+    assert loss_of(folder, batch) > 0
     # Over shards of another save nothing of these stays.
     shutil.copytree(folder, tmp_path / "again")
     step.save(tmp_path / "again")

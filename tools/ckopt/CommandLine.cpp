@@ -7,6 +7,7 @@
 #include "Commands.h"
 #include "ckopt/Base/PrintableText.h"
 #include "ckopt/Base/Version.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Settings/Flags.h"
 #include "ckopt/Support/Error.h"
@@ -148,6 +149,12 @@ static llvm::Error checkFiles(const FlagTable &table, unsigned command,
   for (const NamedFile &output : options.outputs)
     if (StringRef(output.path).ends_with(".onnx"))
       all.push_back({output.flag, output.path + ".data"});
+    else if (options.command == Command::Train && isWeightFolder(output.path))
+      for (const char *name :
+           {"/model.safetensors", "/model.safetensors.index.json",
+            "/adapter_model.safetensors", "/adapter_config.json"})
+        all.push_back(
+            {output.flag, StringRef(output.path).rtrim('/').str() + name});
   return checkDistinct(all, options.inputs);
 }
 

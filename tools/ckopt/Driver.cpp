@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"

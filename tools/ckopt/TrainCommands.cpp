@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "ckopt/Train/Data/ReadAhead.h"
@@ -12,12 +13,27 @@
 #include "ckopt/Train/Stopping.h"
 #include "ckopt/Train/TrainRanks.h"
 #include "ckopt/Train/Validation.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <bit>
 
 using namespace ckopt;
+
+/// Tells whether the weights are files of this folder, some of which the
+/// results would replace, and others remove.
+static bool keepsWeights(llvm::StringRef weights, llvm::StringRef folder) {
+  if (weights.empty())
+    return false;
+  llvm::SmallString<128> place(weights);
+  if (!llvm::sys::fs::is_directory(weights))
+    llvm::sys::path::remove_filename(place);
+  return llvm::sys::fs::equivalent(place.empty() ? "." : llvm::StringRef(place),
+                                   folder);
+}
 
 static llvm::Error checkTrainFlags(const DriverOptions &options) {
   if (llvm::Error error = needData(options))
@@ -38,10 +54,16 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
   if (!(options.train.holdout >= 0 && options.train.holdout < 1))
     return usageError("--holdout must lie in [0, 1)");
   for (auto [flag, out] : {std::pair("-o", &options.output),
-                           std::pair("--ema-out", &options.emaOutput)})
-    if (!out->empty())
-      if (llvm::Error error = checkWeightsPath(*out, flag))
-        return error;
+                           std::pair("--ema-out", &options.emaOutput)}) {
+    if (out->empty())
+      continue;
+    if (llvm::Error error = checkWeightsPath(*out, flag))
+      return error;
+    if (isWeightFolder(*out) && keepsWeights(options.weights, *out))
+      return usageError(llvm::Twine(flag) + "=" + *out +
+                        " would replace files of --weights, '" +
+                        options.weights + "': give the result another folder");
+  }
   return llvm::Error::success();
 }
 

@@ -235,7 +235,11 @@ KernelCallOp MixedPrecisionRewriter::replaceCall(KernelCallOp call,
 void MixedPrecisionRewriter::rewriteProduct(KernelCallOp call,
                                             Storage storage) {
   auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-  bool wide = storage == Storage::Full;
+  // What a product is added to has its result's type, and sums are f32.
+  bool adds = llvm::any_of(call->getOpOperands(), [&](OpOperand &operand) {
+    return isAddend(kernel, operand.getOperandNumber());
+  });
+  bool full = storage == Storage::Full, wide = full || adds;
   func::FuncOp variant = narrowedProduct(kernel, wide);
   double work = cast<KernelOpInterface>(kernel.front().front()).getFlops();
   ++product;
@@ -247,10 +251,9 @@ void MixedPrecisionRewriter::rewriteProduct(KernelCallOp call,
                        call));
   if (variant) {
     lowFlops += work;
-    replaceCall(call, variant);
-    return;
+    call = replaceCall(call, variant);
   }
-  if (wide)
+  if (full || (variant && !adds))
     return;
   // The product is computed in f32, and its result stored as a half.
   Value result = call.getResult(0);
