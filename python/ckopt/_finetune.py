@@ -89,7 +89,7 @@ def _tokens(sample, place, words) -> tuple[numpy.ndarray, numpy.ndarray]:
 class _Rows:
     """A dataset's samples as rows of one length; item for item."""
 
-    def __init__(self, dataset, length, pad, words):
+    def __init__(self, dataset, length, pad, words=None):
         self.dataset, self.length, self.pad, self.words = dataset, length, pad, words
 
     def row(self, sample, place) -> Row:

@@ -191,6 +191,8 @@ class CompiledStep:
         Raises what ``compile`` raises, BudgetError where no plan fits into the arena.
         """
         path, settings = self._made
+        if not isinstance(dim, (Mapping, type(None))):
+            raise UsageError(f"dim={dim!r} is no mapping of names to sizes, like {{'seq': 64}}")
         dims = dict(dim or {})
         kept = [(name, value) for name, value in settings
                 if not (name == "batch" and batch is not None)
