@@ -227,8 +227,9 @@ def finetune(model: torch.nn.Module, dataset: Any, folder: str | os.PathLike[str
     validation = of_fit.pop("validation", None)
     datasets = [one for one in (dataset, validation) if one is not None]
     for one in datasets:
-        if isinstance(one, (str, bytes, os.PathLike)):
-            raise UsageError(f"a dataset is samples of tokens, not the name '{one}' of a file")
+        if isinstance(one, (str, os.PathLike)):
+            raise UsageError(f"a dataset is samples of tokens, not the name '{os.fspath(one)}' of a "
+                             "file")
         if is_dataset(one) and not len(one):
             raise InputError("the dataset has no samples")
     if sequence is None:
