@@ -43,8 +43,8 @@ public:
   /// time.
   virtual ckrt_status open(const TensorInfo &tensor, Access access,
                            char *&bytes) = 0;
-  /// Returns host memory with the bytes [begin, begin + size) of a tensor, valid
-  /// until the next call.
+  /// Returns host memory with the bytes [begin, begin + size) of a tensor,
+  /// valid until the next call.
   virtual ckrt_status read(const TensorInfo &tensor, int64_t begin,
                            int64_t size, const char *&bytes) = 0;
   /// Ends open(); bytes that were written reach the arena before the next run.
