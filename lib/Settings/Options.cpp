@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Settings/CommandLine.h"
 #include "ckopt/Support/Error.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 
 using namespace ckopt;
 
@@ -74,11 +72,6 @@ ckopt::readLoadOptions(const DriverOptions &options) {
   if (llvm::Error error = file->readAll().moveInto(load.weights))
     return std::move(error);
   load.weightsFile = "'" + options.weights + "'";
-  load.weightsFolder =
-      llvm::sys::fs::is_directory(options.weights)
-          ? options.weights
-          : llvm::sys::path::parent_path(options.weights).str();
-  if (load.weightsFolder.empty())
-    load.weightsFolder = ".";
+  load.weightsFolder = StoredTensors::folderOf(options.weights);
   return std::move(load);
 }

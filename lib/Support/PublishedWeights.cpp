@@ -117,6 +117,13 @@ Error StoredTensors::add(StoredTensors &&from, ArrayRef<std::string> names) {
   return Error::success();
 }
 
+std::string StoredTensors::folderOf(StringRef path) {
+  if (sys::fs::is_directory(path))
+    return path.str();
+  StringRef folder = sys::path::parent_path(path);
+  return folder.empty() ? "." : folder.str();
+}
+
 Expected<StoredTensors> StoredTensors::openPublished(StringRef path) {
   std::string file = path.str();
   if (sys::fs::is_directory(path))
@@ -129,8 +136,7 @@ Expected<StoredTensors> StoredTensors::openPublished(StringRef path) {
     return index.takeError();
   StoredTensors result;
   for (const auto &[shard, names] : *index) {
-    SmallString<128> place(file);
-    sys::path::remove_filename(place);
+    SmallString<128> place(folderOf(file));
     sys::path::append(place, shard);
     auto opened = open(place);
     if (!opened)

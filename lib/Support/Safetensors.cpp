@@ -73,7 +73,7 @@ std::vector<TensorSpec> specsOf(const TensorMap &tensors) {
   return specs;
 }
 
-static int64_t bytesOf(const TensorSpec &tensor) {
+int64_t bytesOf(const TensorSpec &tensor) {
   int64_t count = 1;
   for (int64_t extent : tensor.shape)
     count *= extent;

@@ -237,14 +237,18 @@ std::vector<int64_t> Session::stateTensors() const {
   return result;
 }
 
-llvm::Error Session::checkState(llvm::ArrayRef<TensorSpec> given,
-                                llvm::StringRef what) const {
-  std::vector<TensorSpec> expected;
+std::vector<TensorSpec> Session::stateSpecs() const {
+  std::vector<TensorSpec> result;
   for (int64_t index : stateTensors()) {
     const runtime::TensorInfo &tensor = infoOf(index);
-    expected.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
+    result.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
   }
-  return checkTensors(given, expected, what);
+  return result;
+}
+
+llvm::Error Session::checkState(llvm::ArrayRef<TensorSpec> given,
+                                llvm::StringRef what) const {
+  return checkTensors(given, stateSpecs(), what);
 }
 
 llvm::Error Session::restore(const TensorMap &values, llvm::StringRef what) {
@@ -281,12 +285,7 @@ llvm::Error Session::restore(const StoredTensors &values,
 }
 
 llvm::Error Session::restore(const Session &other, llvm::StringRef what) {
-  std::vector<TensorSpec> given;
-  for (int64_t index : other.stateTensors()) {
-    const runtime::TensorInfo &tensor = other.infoOf(index);
-    given.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
-  }
-  if (llvm::Error error = checkState(given, what))
+  if (llvm::Error error = checkState(other.stateSpecs(), what))
     return error;
   for (int64_t index : stateTensors()) {
     auto from = other.find(infoOf(index).name);

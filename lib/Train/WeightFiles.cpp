@@ -59,17 +59,10 @@ static std::string nameInFile(const NamePrefix &prefix, StringRef name) {
   return prefix.dropped + name.str();
 }
 
-static int64_t bytesOf(const TensorSpec &tensor) {
-  int64_t bytes = dtypeSize(tensor.dtype);
-  for (int64_t size : tensor.shape)
-    bytes *= size;
-  return bytes;
-}
-
-/// Removes a set of weights that is written anew, but for files that will be
-/// replaced, and says so.
+/// Removes a set of weights that is written anew, but for the file that stays,
+/// and says so.
 static void removeOld(const Compilation &compilation, StringRef folder,
-                      const std::set<std::string> &stays) {
+                      StringRef stays) {
   std::error_code error;
   std::vector<std::string> old;
   for (llvm::sys::fs::directory_iterator at(folder, error), end;
@@ -79,7 +72,7 @@ static void removeOld(const Compilation &compilation, StringRef folder,
         name.starts_with("model-") && name.ends_with(".safetensors");
     if ((isShard || name == "model.safetensors" ||
          name == "model.safetensors.index.json") &&
-        !stays.count(name.str()))
+        name != stays)
       old.push_back(at->path());
   }
   llvm::sort(old);
@@ -129,22 +122,23 @@ static llvm::Error writeFolder(const Compilation &compilation, StringRef folder,
     shards.back().add(number, nameInFile(session.given.prefix, tensor.name));
   }
   metadata["format"] = "pt"; // from_pretrained() asks for it
-  std::vector<std::string> names = {"model.safetensors"};
-  if (shards.size() > 1)
-    names.clear();
-  for (size_t i = 1; shards.size() > 1 && i <= shards.size(); ++i)
-    names.push_back(
-        llvm::formatv("model-{0:d5}-of-{1:d5}.safetensors", i, shards.size()));
-  if (shards.size() > 1)
-    removeOld(compilation, folder, {});
-  for (auto [shard, name] : llvm::zip(shards, names))
-    if (llvm::Error error =
-            writeSafetensors((folder + "/" + name).str(), shard, metadata))
+  if (shards.size() == 1) {
+    llvm::Error error = writeSafetensors((folder + "/model.safetensors").str(),
+                                         shards.front(), metadata);
+    if (!error)
+      removeOld(compilation, folder, /*stays=*/"model.safetensors");
+    return error;
+  }
+  removeOld(compilation, folder, /*stays=*/"");
+  std::vector<std::string> names;
+  for (auto [i, shard] : llvm::enumerate(shards)) {
+    names.push_back(llvm::formatv("model-{0:d5}-of-{1:d5}.safetensors", i + 1,
+                                  shards.size()));
+    if (llvm::Error error = writeSafetensors(
+            (folder + "/" + names.back()).str(), shard, metadata))
       return error;
-  if (shards.size() > 1)
-    return writeIndex(folder, shards, names);
-  removeOld(compilation, folder, {names.begin(), names.end()});
-  return llvm::Error::success();
+  }
+  return writeIndex(folder, shards, names);
 }
 
 /// Copies the model's description, without which nothing can load the folder.

@@ -7,33 +7,20 @@
 #include "ckopt/Compiler/Compile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
+#include "ckopt/Support/StoredTensors.h"
 #include "ckopt/Train/Data/ReadAhead.h"
 #include "ckopt/Train/Progress.h"
 #include "ckopt/Train/Step.h"
 #include "ckopt/Train/Stopping.h"
 #include "ckopt/Train/TrainRanks.h"
 #include "ckopt/Train/Validation.h"
-#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <bit>
 
 using namespace ckopt;
-
-/// Tells whether the weights are files of this folder, some of which the
-/// results would replace, and others remove.
-static bool keepsWeights(llvm::StringRef weights, llvm::StringRef folder) {
-  if (weights.empty())
-    return false;
-  llvm::SmallString<128> place(weights);
-  if (!llvm::sys::fs::is_directory(weights))
-    llvm::sys::path::remove_filename(place);
-  return llvm::sys::fs::equivalent(place.empty() ? "." : llvm::StringRef(place),
-                                   folder);
-}
 
 static llvm::Error checkTrainFlags(const DriverOptions &options) {
   if (llvm::Error error = needData(options))
@@ -59,7 +46,9 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
       continue;
     if (llvm::Error error = checkWeightsPath(*out, flag))
       return error;
-    if (isWeightFolder(*out) && keepsWeights(options.weights, *out))
+    if (isWeightFolder(*out) && !options.weights.empty() &&
+        llvm::sys::fs::equivalent(StoredTensors::folderOf(options.weights),
+                                  *out))
       return usageError(llvm::Twine(flag) + "=" + *out +
                         " would replace files of --weights, '" +
                         options.weights + "': give the result another folder");

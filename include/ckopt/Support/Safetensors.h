@@ -44,6 +44,7 @@ struct TensorSpec {
   std::vector<int64_t> shape;
 };
 std::vector<TensorSpec> specsOf(const TensorMap &tensors);
+int64_t bytesOf(const TensorSpec &tensor);
 /// Writes tensors that `read` returns by their number, one after another, so
 /// that only one need be in memory. Returns the file's header, including its
 /// length.

@@ -26,6 +26,8 @@ public:
   /// Opens a file that open() takes, several of them by their index
   /// (model.safetensors.index.json), or the one of these that a folder has.
   static llvm::Expected<StoredTensors> openPublished(llvm::StringRef path);
+  /// Returns the folder of the files that openPublished() reads.
+  static std::string folderOf(llvm::StringRef path);
 
   const StringMetadata &metadata() const { return data; }
   llvm::ArrayRef<TensorSpec> specs() const { return tensors; }

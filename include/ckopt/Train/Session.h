@@ -35,8 +35,6 @@ struct SessionOptions {
   class Session *arenaOf = nullptr;
 };
 
-/// Indices of tensors are those of manifest().tensors. Others are usage errors;
-/// infoOf() describes a tensor without name and elements then.
 /// How the names of weights in a file differ from a model's: by what the model
 /// has before them, or by what the file has.
 struct NamePrefix {
@@ -52,6 +50,8 @@ struct GivenWeights {
   std::string folder;
 };
 
+/// Indices of tensors are those of manifest().tensors. Others are usage errors;
+/// infoOf() describes a tensor without name and elements then.
 class Session {
 public:
   /// Makes a session. The program must outlive it; `keeper`, if given, is held
@@ -116,6 +116,7 @@ private:
   Session() = default;
   llvm::Error checkIndex(int64_t index) const;
   std::vector<int64_t> stateTensors() const;
+  std::vector<TensorSpec> stateSpecs() const;
   llvm::Error checkState(llvm::ArrayRef<TensorSpec> given,
                          llvm::StringRef what) const;
 

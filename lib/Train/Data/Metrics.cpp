@@ -10,6 +10,7 @@
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include <cmath>
+#include <limits>
 
 using namespace llvm;
 
@@ -40,6 +41,17 @@ struct ClassView {
 };
 } // namespace
 
+/// Adds the loss at one position, and how many classes come before its label.
+static void addLabel(MetricSums &sums, double loss, double before,
+                     int64_t topK) {
+  sums.loss += loss;
+  sums.crossEntropy += loss;
+  sums.correct += before == 0;
+  sums.inTop += before < double(topK);
+  ++sums.count;
+  ++sums.labels;
+}
+
 /// Adds the loss at one position, and the rank of `label` among its logits,
 /// where the first of equal ones comes first.
 template <typename T>
@@ -59,13 +71,10 @@ static void addPosition(MetricSums &sums, const T *logits, int64_t stride,
   double sum = 0;
   for (int64_t c = 0; c < classes; ++c)
     sum += std::exp(double(logits[c * stride]) - largest);
-  const double loss = std::log(sum) + (largest - own);
-  sums.loss += loss;
-  sums.crossEntropy += loss;
-  sums.correct += before == 0 && !bad;
-  sums.inTop += before < topK && !bad;
-  ++sums.count;
-  ++sums.labels;
+  // With a NaN among the logits, no k is large enough.
+  addLabel(sums, std::log(sum) + (largest - own),
+           bad ? std::numeric_limits<double>::infinity() : double(before),
+           topK);
 }
 
 Expected<MetricSums>
@@ -144,13 +153,7 @@ Expected<MetricSums> rankedMetrics(const HostTensor &losses,
       continue;
     if (ignoreIndex && targets.getInt(i) == *ignoreIndex)
       continue;
-    const double rank = ranks.getDouble(i);
-    sums.loss += losses.getDouble(i);
-    sums.crossEntropy += losses.getDouble(i);
-    sums.correct += rank == 0;
-    sums.inTop += rank < double(topK);
-    ++sums.count;
-    ++sums.labels;
+    addLabel(sums, losses.getDouble(i), ranks.getDouble(i), topK);
   }
   return sums;
 }

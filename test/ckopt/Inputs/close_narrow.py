@@ -1,26 +1,14 @@
 """close_narrow.py A B: weights, states in few bits and scales of two checkpoints agree,
 but for roundings of few numbers to a neighbor; says how many tensors there are."""
-import json
-import struct
 import sys
+
+from tensor_file import numbers as numbers_of, read as read_bytes
 
 
 def read(path):
-    data = open(path, "rb").read()
-    (length,) = struct.unpack("<Q", data[:8])
-    head = json.loads(data[8 : 8 + length])
-    head.pop("__metadata__", None)
-    tensors = {}
-    for name, about in head.items():
-        body = data[8 + length :][slice(*about["data_offsets"])]
-        kind = about["dtype"]
-        if kind == "BF16":
-            body = b"".join(b"\0\0" + body[i : i + 2] for i in range(0, len(body), 2))
-        form = {"F32": "f", "BF16": "f", "U8": "B"}.get(kind)
-        if form:
-            numbers = struct.unpack("<%d%s" % (len(body) // struct.calcsize(form), form), body)
-            tensors[name] = kind, numbers
-    return tensors
+    tensors = read_bytes(path)
+    kinds = ("F32", "BF16", "U8")
+    return {k: (kind, numbers_of(kind, body)) for k, (kind, body) in tensors.items() if kind in kinds}
 
 
 a, b = read(sys.argv[1]), read(sys.argv[2])

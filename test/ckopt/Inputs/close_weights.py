@@ -1,23 +1,14 @@
 """close_weights.py A B TOLERANCE: the tensors of two safetensors files agree, each
 within the tolerance as a share of its norm; says how many there are. Floats alone."""
-import json
 import math
-import struct
 import sys
+
+from tensor_file import numbers, read as read_bytes
 
 
 def read(path):
-    data = open(path, "rb").read()
-    (length,) = struct.unpack("<Q", data[:8])
-    head = json.loads(data[8 : 8 + length])
-    head.pop("__metadata__", None)
-    tensors = {}
-    for name, about in head.items():
-        body = data[8 + length :][slice(*about["data_offsets"])]
-        kind = {"F32": "f", "F64": "d"}.get(about["dtype"])
-        if kind:
-            tensors[name] = struct.unpack("<%d%s" % (len(body) // struct.calcsize(kind), kind), body)
-    return tensors
+    tensors = read_bytes(path)
+    return {k: numbers(*v) for k, v in tensors.items() if v[0] in ("F32", "F64")}
 
 
 a, b, tolerance = read(sys.argv[1]), read(sys.argv[2]), float(sys.argv[3])

@@ -1,17 +1,13 @@
 """same_tensors.py A B REGEX: of two safetensors files, exactly the tensors whose
 whole name matches have equal bytes; names the first one that is otherwise."""
-import json
 import re
-import struct
 import sys
+
+from tensor_file import read as read_bytes
 
 
 def read(path):
-    data = open(path, "rb").read()
-    (length,) = struct.unpack("<Q", data[:8])
-    head = json.loads(data[8 : 8 + length])
-    head.pop("__metadata__", None)
-    return {k: data[8 + length :][slice(*v["data_offsets"])] for k, v in head.items()}
+    return {k: body for k, (_, body) in read_bytes(path).items()}
 
 
 a, b, regex = read(sys.argv[1]), read(sys.argv[2]), re.compile(sys.argv[3])

@@ -31,6 +31,9 @@ struct ExportAnalysis {
   /// Members of `constants` that were classified by their values alone; --train
   /// can override this.
   llvm::StringSet<> likelyConstants;
+  /// Values of the file: weights in the form that a quantizer gave them, which
+  /// follow from initializers of few bits, and initializers, alone.
+  llvm::StringSet<> quantized;
   /// Trained initializers that may be buffers, because this form of file does
   /// not tell.
   std::vector<std::string> unclear;
@@ -66,8 +69,7 @@ void analyzeUnsigned(const Model &model, ExportAnalysis &result);
 /// numbers of -100 or less, such as -inf.
 bool isMask(const HostTensor &value);
 
-/// Returns the values that follow from initializers of few bits, and
-/// initializers, alone: weights in the form that a quantizer gave them.
+/// Finds ExportAnalysis::quantized.
 llvm::StringSet<> findQuantized(const Graph &graph);
 
 } // namespace ckopt::onnx_frontend

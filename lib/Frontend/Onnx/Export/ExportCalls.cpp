@@ -343,7 +343,6 @@ static bool onlyMoves(StringRef op) {
 void CallComparer::run() {
   llvm::MapVector<StringRef, Nodes> groups;
   size_t unnoted = 0;
-  const llvm::StringSet<> quantized = findQuantized(graph);
   forEachNode(graph.nodes, [&](const Node &node) {
     if (node.op == "Identity" && node.inputs.size() == 1)
       copies[node.outputs[0]] = node.inputs[0];
@@ -351,7 +350,7 @@ void CallComparer::run() {
       groups[node.fxNode.empty() ? node.fxName : node.fxNode].push_back(&node);
     else if (node.rewriteRule.empty() && !onlyMoves(node.op) &&
              llvm::none_of(node.outputs, [&](const std::string &output) {
-               return quantized.contains(output);
+               return result.quantized.contains(output);
              }))
       ++unnoted;
   });

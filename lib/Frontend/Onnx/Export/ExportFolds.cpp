@@ -61,7 +61,7 @@ bool ExportMatcher::isFill(OperandUse use) const {
 bool ExportMatcher::isOfQuantized(OperandUse use) const {
   return llvm::any_of(
       graph.nodes[use.node].outputs,
-      [&](const std::string &made) { return quantized.contains(made); });
+      [&](const std::string &made) { return result.quantized.contains(made); });
 }
 
 void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,

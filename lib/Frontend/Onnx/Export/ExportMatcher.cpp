@@ -113,7 +113,6 @@ ExportMatcher::ExportMatcher(const Model &model, const MergedValues &values,
   for (auto [i, call] : llvm::enumerate(calls))
     groups[call.name].push_back(i);
   findConstantValues();
-  quantized = findQuantized(graph);
 }
 
 bool ExportMatcher::readsInitializer(OperandUse use) const {
@@ -294,7 +293,7 @@ void ExportMatcher::noteMissing(ArrayRef<size_t> nodes,
   const Node &node = graph.nodes[nodes.back()];
   bool isQuantized = llvm::any_of(nodes, [&](size_t i) {
     return llvm::any_of(graph.nodes[i].inputs, [&](StringRef input) {
-      return quantized.contains(input);
+      return result.quantized.contains(input);
     });
   });
   for (const Entry *entry : missing) {
@@ -432,6 +431,7 @@ ExportAnalysis onnx_frontend::analyzeExport(const Model &model) {
     for (StringRef name : llvm::split(noted->second, '\n'))
       result.frozen->insert(name);
   }
+  result.quantized = findQuantized(model.graph);
   compareCalls(model.graph, result);
   if (readSignature(model.graph).entries.empty())
     analyzeUnsigned(model, result);
