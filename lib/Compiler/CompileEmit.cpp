@@ -86,6 +86,12 @@ llvm::Error Compilation::emit() {
                            std::vector<char> &data) {
     return embedWeights(manifest, data);
   };
+  std::optional<PlannedSizes> sizes;
+  if (opts.sizes) {
+    if (llvm::Error error = planSizes().moveInto(sizes))
+      return error;
+    options.sizes = &*sizes;
+  }
   auto code = targetInfo->emit(module(), options);
   if (!code)
     return code.takeError();

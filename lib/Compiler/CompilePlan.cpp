@@ -192,6 +192,17 @@ llvm::Error Compilation::runPlanning() {
     if (phase == "fuse")
       noteUnplanned();
   };
+  if (opts.sizes) {
+    if (llvm::Error error = lookAtSizes())
+      return error;
+    PassManager annotation(context.get());
+    addAnnotation(annotation, opts.step, *targetInfo);
+    if (failed(annotation.run(module())))
+      return toldError(ExitInputError,
+                       "stopped at the largest size by what is said above");
+    noteUnplanned();
+    control.from = "remat";
+  }
   llvm::Error error = runPhases(module(), *phases, control);
   planSummary.planSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)

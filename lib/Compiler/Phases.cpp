@@ -225,6 +225,23 @@ static void addAttention(OpPassManager &passes, const StepOptions &options,
   simplify(passes);
 }
 
+void ckopt::addAnnotation(OpPassManager &passes, const StepOptions &options,
+                          const TargetInfo &target) {
+  AnnotateKernelsPassOptions kernels;
+  kernels.threads = unsigned(options.threads);
+  kernels.vectorBits = options.vectorBits;
+  kernels.target = target.name();
+  kernels.libraryWorkspace = options.libraryWorkspace;
+  kernels.multiprocessors = options.multiprocessors;
+  kernels.sharedBytes = options.sharedBytes;
+  kernels.ownBesideLibraries = options.ownBesideLibraries;
+  kernels.matmulPrecision = nameOf(options.matmulPrecision).str();
+  kernels.deviceRates = options.deviceRates;
+  kernels.cpuClass = options.cpuClass;
+  kernels.libraryTable = options.libraryTable;
+  passes.addPass(createAnnotateKernelsPass(kernels));
+}
+
 static void addFusion(OpPassManager &passes, const StepOptions &options,
                       const TargetInfo &target) {
   DecomposePassOptions decompose;
@@ -269,19 +286,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   repeat.cpuClass = options.cpuClass;
   repeat.libraryTable = options.libraryTable;
   passes.addPass(createRepeatWeightsPass(repeat));
-  AnnotateKernelsPassOptions kernels;
-  kernels.threads = unsigned(options.threads);
-  kernels.vectorBits = options.vectorBits;
-  kernels.target = target.name();
-  kernels.libraryWorkspace = options.libraryWorkspace;
-  kernels.multiprocessors = options.multiprocessors;
-  kernels.sharedBytes = options.sharedBytes;
-  kernels.ownBesideLibraries = options.ownBesideLibraries;
-  kernels.matmulPrecision = nameOf(options.matmulPrecision).str();
-  kernels.deviceRates = options.deviceRates;
-  kernels.cpuClass = options.cpuClass;
-  kernels.libraryTable = options.libraryTable;
-  passes.addPass(createAnnotateKernelsPass(kernels));
+  addAnnotation(passes, options, target);
 }
 
 bool ckopt::overlaps(const StepOptions &options) {

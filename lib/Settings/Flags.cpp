@@ -29,28 +29,42 @@ DriverFlags::DriverFlags(DriverOptions &options) : o(options) {
   addToolFlags();
 }
 
+/// Reads a size, or a range of sizes (whose largest it returns).
+llvm::Expected<int64_t> DriverFlags::readSize(StringRef flag, StringRef name,
+                                              StringRef text) {
+  auto [low, high] = text.split("..");
+  int64_t first = 0, last = 0;
+  if (llvm::Error error = flag::number<int64_t>(flag, first, 1)(low))
+    return std::move(error);
+  if (!text.contains(".."))
+    return first;
+  if (llvm::Error error = flag::number<int64_t>(flag, last, first + 1)(high))
+    return std::move(error);
+  std::optional<SizeRange> &sizes = o.compile.sizes;
+  if (sizes)
+    return usageError("one range of sizes is left open, and there are two: '" +
+                      (sizes->name.empty() ? "batch" : sizes->name) +
+                      "' and '" + (name.empty() ? "batch" : name) + "'");
+  sizes = SizeRange{name.str(), first, last};
+  return last;
+}
+
 void DriverFlags::addModelFlags() {
   table.beginSection("The model");
   readBy("import");
   auto &import = o.compile.import;
   add("batch", "N", Models | Merge,
-      "batch size (fixes a symbolic one, changes a baked-in one)",
-      [&import](StringRef text) -> llvm::Error {
-        int64_t value = 0;
-        if (llvm::Error error = flag::number<int64_t>("batch", value, 1)(text))
-          return error;
-        import.batch = value;
-        return llvm::Error::success();
+      "batch size (fixes a symbolic one, changes a baked-in one); LOW..HIGH: "
+      "all of these",
+      [this, &import](StringRef text) {
+        return readSize("batch", "", text).moveInto(import.batch);
       });
   add("dim", "NAME=N", Models | Merge,
-      "value of another symbolic dimension (repeatable)",
-      [&import](StringRef text) -> llvm::Error {
+      "value of another symbolic dimension (repeatable); LOW..HIGH: all of "
+      "these",
+      [this, &import](StringRef text) {
         auto [name, value] = text.split('=');
-        int64_t size = 0;
-        if (llvm::Error error = flag::number<int64_t>("dim", size, 1)(value))
-          return error;
-        import.dims[name.str()] = size;
-        return llvm::Error::success();
+        return readSize("dim", name, value).moveInto(import.dims[name.str()]);
       });
   add("shape", "NAME=2x3", Models | Merge,
       "shape of an input whose file leaves it open (repeatable)",

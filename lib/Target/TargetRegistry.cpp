@@ -41,6 +41,10 @@ TargetInfo::rates(const KernelSettings &settings) const {
   return traits.rates;
 }
 
+llvm::Expected<StepCode::Program> StepCode::loadAt(int64_t) const {
+  return usageError("code for this target has one size alone");
+}
+
 std::string StepCode::pack() const { return ""; }
 llvm::Expected<std::unique_ptr<StepCode>>
 TargetInfo::unpack(llvm::StringRef) const {

@@ -130,7 +130,8 @@ llvm::Expected<std::unique_ptr<Session>>
 ckopt::open(const Compilation &compilation, const SessionOptions &options) {
   if (llvm::Error error = checkSession(compilation, options))
     return std::move(error);
-  auto loaded = compilation.code()->load();
+  const StepCode &code = *compilation.code();
+  auto loaded = options.size ? code.loadAt(options.size) : code.load();
   if (!loaded)
     return loaded.takeError();
   SessionOptions own = options;

@@ -97,6 +97,16 @@ StepRun::create(CompiledStep step, const TrainOptions &train, StepRun &beside) {
   return std::unique_ptr<StepRun>(new StepRun(std::move(impl)));
 }
 
+llvm::Expected<std::unique_ptr<StepRun>> StepRun::at(int64_t size) {
+  auto made = std::make_unique<Impl>(impl->compiled, impl->train, impl->place);
+  LoadOptions load;
+  load.session.arenaOf = impl->session.get();
+  load.session.size = size;
+  if (llvm::Error error = made->open(load))
+    return std::move(error);
+  return std::unique_ptr<StepRun>(new StepRun(std::move(made)));
+}
+
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//

@@ -30,6 +30,10 @@ Path = str | os.PathLike[str]
 State = dict[str, numpy.ndarray]
 
 
+# Steps of a range that are kept loaded, with the libraries' primitives of their shapes.
+_KEPT_SIZES = 64
+
+
 class TemporaryFolder:
     """A folder that goes with its last reader, without the standard library's warning
     where an error was that."""
@@ -177,6 +181,9 @@ class CompiledStep:
         self._first: CompiledStep | None = None  # whose arena this one uses
         self._fitting: list[bool] = []  # of all steps of one arena: inside of fit
         self._fields = step.fields
+        self._open: tuple[str, int, int] | None = step.open_size
+        self._sizes: dict[int, CompiledStep] = {}  # of the open dimension, last used last
+        self._axes: dict[str, int] | None = None  # of arrays: where the open dimension is
         self.skipped = 0
         self.messages: list[str] = []
 
@@ -188,12 +195,21 @@ class CompiledStep:
         are those of both: each batch is trained by the step of its shape, and the
         memory is that of the largest, which is made first. On the CPU.
 
+        Nothing is compiled where the step has a range that holds the size
+        (``dim={"seq": "1..512"}``): batches then find their step by their shape, and
+        ``at`` returns one of them.
+
         Raises what ``compile`` raises, BudgetError where no plan fits into the arena.
         """
         path, settings = self._made
         if not isinstance(dim, (Mapping, type(None))):
             raise UsageError(f"dim={dim!r} is no mapping of names to sizes, like {{'seq': 64}}")
         dims = dict(dim or {})
+        given = dims if batch is None else {"batch": batch, **dims}
+        if self._open and list(given) == [self._open[0]]:
+            (size,) = given.values()
+            if self._open[1] <= size <= self._open[2]:
+                return self._at_size(size)
         kept = [(name, value) for name, value in settings
                 if not (name == "batch" and batch is not None)
                 and not (name == "dim" and value.partition("=")[0] in dims)]
@@ -207,6 +223,43 @@ class CompiledStep:
         other._fitting = self._fitting
         other._tell()
         return other
+
+    def _at_size(self, size):
+        """The step at a size of the dimension that is left open."""
+        first = self._first or self
+        if size == first._open[2]:
+            return first
+        step = first._sizes.pop(size, None)
+        if step is None:
+            step = CompiledStep(_ckopt.Step(first._step, size), first._last_batch, first._cast)
+            step._made, step._folder, step._first = first._made, first._folder, first
+            step._fitting = first._fitting
+        first._sizes[size] = step
+        if len(first._sizes) > _KEPT_SIZES:
+            del first._sizes[next(iter(first._sizes))]
+        return step
+
+    def _sized(self, arrays):
+        """The step that takes a batch's shapes: this one, or where it has a range that of a size."""
+        if self._open is None or self._first is not None:
+            return self
+        name, low, high = self._open
+        if self._axes is None:
+            self._axes = {}
+            for one, other in zip(self._fields, self._at_size(low)._fields):
+                axes = [0] if name == "batch" and one["batched"] else []
+                axes += [axis + one["batched"] for axis, sizes in
+                         enumerate(zip(one["shape"], other["shape"])) if sizes[0] != sizes[1]]
+                if axes:
+                    self._axes[one["array"]] = axes[0]
+        for array, axis in self._axes.items():
+            if array in arrays and arrays[array].ndim > axis:
+                size = arrays[array].shape[axis]
+                if not low <= size <= high:
+                    raise InputError(f"'{array}' has {size} along '{name}': the step was compiled "
+                                     f"for {low} to {high}")
+                return self._at_size(size)
+        return self
 
     # --- batches -----------------------------------------------------------
 
@@ -259,15 +312,16 @@ class CompiledStep:
         """
         self._not_in_fit()
         arrays = self._arrays(args, kwargs)
-        samples = self._samples(arrays)
-        if 0 < samples < self.batch and self._last_batch == "skip":
+        step = self._sized(arrays)
+        samples = step._samples(arrays)
+        if 0 < samples < step.batch and self._last_batch == "skip":
             self.skipped += 1
             if self.skipped == 1 and not _ckopt.rank():
                 warnings.warn(f"a batch of {samples} samples is skipped: the step was compiled "
-                              f"for {self.batch} (counted in .skipped; last_batch='error' raises)",
+                              f"for {step.batch} (counted in .skipped; last_batch='error' raises)",
                               Warning, stacklevel=2)
             return float("nan")
-        loss, _ = self._step.step(arrays)
+        loss, _ = step._step.step(arrays)
         self._tell()
         return loss
 
@@ -364,7 +418,8 @@ class CompiledStep:
         gradient that is not finite raises NonFiniteError.
         """
         self._not_in_fit()
-        loss, gradients = self._step.gradients(self._arrays(args, kwargs))
+        arrays = self._arrays(args, kwargs)
+        loss, gradients = self._sized(arrays)._step.gradients(arrays)
         return loss, {name.removeprefix("grad/"): value for name, value in gradients.items()}
 
     # --- evaluation --------------------------------------------------------
@@ -399,7 +454,8 @@ class CompiledStep:
             batches = (((arrays,), {}) for arrays in grouped(self, first, self._item_arrays))
         found = None
         for one_args, one_kwargs in batches:
-            part = self._step.evaluate(self._arrays(one_args, one_kwargs), names)
+            arrays = self._arrays(one_args, one_kwargs)
+            part = self._sized(arrays)._step.evaluate(arrays, names)
             if found is None:
                 found = part
             else:
@@ -416,7 +472,8 @@ class CompiledStep:
         by name. Targets are not needed. Dropout is off, batch norms use their
         running statistics.
         """
-        outputs = self._step.predict(self._arrays(args, kwargs, all_of_them=False))
+        arrays = self._arrays(args, kwargs, all_of_them=False)
+        outputs = self._sized(arrays)._step.predict(arrays)
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     # --- weights -----------------------------------------------------------

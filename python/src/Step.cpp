@@ -67,6 +67,18 @@ void Step::open(const std::string &model,
       told());
 }
 
+Step::Step(Step &largest, int64_t size)
+    : words(largest.words), messages(largest.messages), shared(largest.shared) {
+  auto open = [&] {
+    nb::gil_scoped_release release;
+    return onThreads([&] {
+      std::lock_guard lock(*shared);
+      return largest.run->at(size);
+    });
+  };
+  run = take(open(), words);
+}
+
 std::vector<std::pair<std::string, std::string>> Step::takeMessages() {
   static constexpr const char *names[] = {"error", "warning", "remark", "note"};
   nb::gil_scoped_release release; // whoever has the lock may want the GIL
@@ -260,6 +272,13 @@ static void bindFigures(nb::class_<Step> &step) {
   step.def_prop_ro("learning_rate", [](Step &self) {
     return self.plain([](StepRun &run) { return run.learningRate(); });
   });
+  step.def_prop_ro("open_size", [](Step &self) {
+    const runtime::OpenSize open = self.plain(
+        [](StepRun &run) { return run.session().manifest().open; });
+    return open.name.empty()
+               ? nb::object(nb::none())
+               : nb::object(nb::make_tuple(open.name, open.low, open.high));
+  });
   step.def_prop_ro("fields", [](Step &self) {
     auto fields = self.plain([](StepRun &run) { return run.fields().vec(); });
     nb::list result;
@@ -332,6 +351,7 @@ void python::bindStep(nb::module_ &module) {
                     bool, Step *>(),
            nb::arg("model"), nb::arg("settings"), nb::arg("is_temporary"),
            nb::arg("beside").none() = nb::none());
+  step.def(nb::init<Step &, int64_t>(), nb::arg("largest"), nb::arg("size"));
   bindCalls(step);
   bindFit(step);
   bindWeights(step);

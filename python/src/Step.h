@@ -57,6 +57,9 @@ public:
   Step(const std::string &model, const std::vector<GivenSetting> &settings,
        bool isTemporary, Step *beside);
 
+  /// The same step at another size of the dimension that it leaves open.
+  Step(Step &largest, int64_t size);
+
   /// Calls `work` on the run without the GIL.
   template <typename Work> auto locked(Work work) {
     using Result = decltype(work(*run));

@@ -31,6 +31,11 @@
 
 namespace ckopt {
 
+/// On kernels whose code is for many sizes (docs/code-generation.md): the sizes
+/// of dimensions that may be any other at run time. Code decides nothing by
+/// them.
+inline constexpr llvm::StringLiteral kOpenSizesAttr = "ckopt.open_sizes";
+
 /// One parallel loop: ckrt_parallel_for(symbol, args, scalars, trip, grain,
 /// scratch), or a launch of `trip` blocks.
 struct KernelStage {

@@ -119,6 +119,10 @@ private:
   llvm::Error checkEmit() const;
   llvm::Error checkWithTwoSamples();
   llvm::Error runPlanning();
+  llvm::Error lookAtSizes();
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> stepAt(int64_t size,
+                                                           bool alone);
+  llvm::Expected<PlannedSizes> planSizes();
   llvm::Error settleTarget();
   llvm::Error judgeExport() const;
   llvm::Error explainShare(llvm::Error error);
@@ -150,6 +154,8 @@ private:
   TimelinePanel before;
   std::optional<RematGraph> unplanned;
   std::unique_ptr<StepCode> stepCode;
+  /// With CompileOptions::sizes: the step before planning at some of them.
+  std::vector<std::pair<int64_t, mlir::OwningOpRef<mlir::ModuleOp>>> unplannedAt;
 };
 
 /// Refuses names of files that writeWeights() cannot write; `what` is the flag

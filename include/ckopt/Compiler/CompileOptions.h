@@ -23,6 +23,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,13 @@ inline ChoiceNames choiceNames(InitRule) {
   return names;
 }
 
+/// Sizes of one dimension that a step is compiled for at once. Options of the
+/// import have the largest.
+struct SizeRange {
+  std::string name; ///< of the dimension; "": the batch
+  int64_t low = 1, high = 1;
+};
+
 struct CompileOptions {
   std::string model; ///< .onnx
   /// The model's name in reports and pictures; "": its path.
@@ -116,6 +124,7 @@ struct CompileOptions {
     return modelName.empty() ? model : modelName;
   }
   onnx_frontend::ImportOptions import;
+  std::optional<SizeRange> sizes;
   /// The initialization of weights without values whose role asks for random
   /// numbers.
   InitRule init = InitRule::Auto;

@@ -56,6 +56,10 @@ llvm::Expected<std::vector<Phase>> buildPhases(const StepOptions &options,
                                                const TargetInfo &target,
                                                RematResult *result = nullptr);
 
+/// Adds the last pass of the phase "fuse", which notes costs and workspaces.
+void addAnnotation(mlir::OpPassManager &passes, const StepOptions &options,
+                   const TargetInfo &target);
+
 /// Refuses unknown names of phases, and an end before the start (usage errors).
 llvm::Error checkPhases(llvm::ArrayRef<Phase> phases,
                         const PhaseControl &control);

@@ -32,7 +32,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 13;
+inline constexpr uint32_t kAbiVersion = 14;
 
 /// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -215,6 +215,24 @@ struct CallInfo {
   int64_t ownScratchBytes = 0;
 };
 
+/// A dimension that the step's code leaves open: it runs at every size of a
+/// range, and the manifest describes the step at one of them. What differs at
+/// another is a polynomial of the size.
+struct OpenSize {
+  /// One of the manifest's numbers of 64 bits, which are counted in the order
+  /// of the blob: constant + linear * size + square * size^2.
+  struct Field {
+    int64_t number = 0, constant = 0, linear = 0, square = 0;
+    int64_t at(int64_t size) const {
+      return constant + size * (linear + size * square);
+    }
+  };
+  std::string name; ///< "": the step is of one size alone
+  int64_t low = 0, high = 0;
+  int64_t size = 0;          ///< that the manifest describes
+  std::vector<Field> fields; ///< by their numbers
+};
+
 struct Manifest {
   uint32_t abiVersion = kAbiVersion;
   Target target = Target::Cpu;
@@ -235,6 +253,7 @@ struct Manifest {
   std::vector<PrimitiveDesc> primitives;
   std::vector<CallInfo> calls;
   std::vector<KernelInfo> kernels; ///< of target Cuda
+  OpenSize open;
 
   /// Returns the primitive that cuBLASLt or cuDNN runs for a call on a device,
   /// or -1; collectives are none.
@@ -254,6 +273,14 @@ CKRT_EXPORT std::vector<uint8_t> serialize(const Manifest &manifest);
 /// in \p error.
 CKRT_EXPORT bool parse(const void *data, size_t size, Manifest &manifest,
                        std::string &error);
+
+/// Returns the numbers of 64 bits that an open size may change, in the order in
+/// which OpenSize counts them.
+CKRT_EXPORT std::vector<int64_t *> sizeFields(Manifest &manifest);
+
+/// Describes the step at another size of its range. False with the reason in
+/// \p error: there is no range, or the size is outside of it.
+CKRT_EXPORT bool resize(Manifest &manifest, int64_t size, std::string &error);
 
 /// Checks a manifest that did not come from a blob by the same rules.
 CKRT_EXPORT bool validate(const Manifest &manifest, std::string &error);

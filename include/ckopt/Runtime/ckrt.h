@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define CKRT_ABI_VERSION 3
+#define CKRT_ABI_VERSION 4
 
 typedef enum ckrt_status {
   CKRT_OK = 0,
@@ -95,6 +95,9 @@ CKRT_EXPORT void ckrt_parallel_for(const ckrt_env *env, ckrt_kernel kernel,
  * step returns at once (ckrt_run's caller gets the text). */
 CKRT_EXPORT int32_t ckrt_execute(const ckrt_env *env, int64_t index,
                                  void *const *args, void *workspace);
+/* Returns the size at which the code of a step with an open size runs. Since 4.
+ */
+CKRT_EXPORT int64_t ckrt_open_size(const ckrt_env *env);
 /* Instrumented code calls this after kernel call `call` of Manifest::calls; if
  * the result is nonzero, the step returns it at once. */
 CKRT_EXPORT int32_t ckrt_call_done(const ckrt_env *env, int64_t call,
@@ -144,6 +147,13 @@ CKRT_EXPORT ckrt_status
 ckrt_program_load_device(const void *manifest, size_t manifest_size,
                          const char *code, size_t code_size, const void *data,
                          size_t data_size, ckrt_program **program);
+/* Makes the program of another size of a step that was compiled for a range of
+ * them (`--dim=NAME=LOW..HIGH`), on the CPU. It has the same code, and must not
+ * outlive `program`. A session of it goes into the arena of a session of the
+ * largest size (arena_of). CKRT_INVALID_ARGUMENT: a size that is not in the
+ * range. Since 4. */
+CKRT_EXPORT ckrt_status ckrt_program_at(const ckrt_program *program,
+                                        int64_t size, ckrt_program **other);
 CKRT_EXPORT void ckrt_program_destroy(ckrt_program *program);
 /* Returns the parsed ckopt::runtime::Manifest, for C++ callers. */
 CKRT_EXPORT const void *ckrt_program_manifest(const ckrt_program *program);

@@ -85,6 +85,8 @@ private:
   /// ones, too.
   void readBy(llvm::StringRef reader) { phase = reader.str(); }
   void addModelFlags();
+  llvm::Expected<int64_t> readSize(llvm::StringRef flag, llvm::StringRef name,
+                                   llvm::StringRef text);
   void addAdapterFlags();
   void addLossFlags();
   void addOptimizerFlags();

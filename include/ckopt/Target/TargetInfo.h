@@ -79,6 +79,14 @@ struct TargetRequest {
 };
 
 /// Options for emitting a planned step.
+/// A plan at several sizes of a dimension, for one code that runs at all of a
+/// range: the planned module is that of the largest, the others have its calls
+/// and places with tensors of their own sizes.
+struct PlannedSizes {
+  runtime::OpenSize range;
+  std::vector<std::pair<int64_t, mlir::OwningOpRef<mlir::ModuleOp>>> others;
+};
+
 struct EmitOptions {
   KernelSettings kernels; ///< as annotate-kernels was given them
   CpuOptions cpu;
@@ -87,6 +95,7 @@ struct EmitOptions {
   bool keepDenormals = false; ///< for f64 steps; all others flush denormals
   bool verbose = false;       ///< report in a remark what was compiled
   std::string producer;       ///< compiler and version
+  PlannedSizes *sizes = nullptr; ///< null: of one size alone
   /// Adds initial values of tensors to the data, and their places to the
   /// manifest.
   std::function<llvm::Error(runtime::Manifest &, std::vector<char> &)> addData;
@@ -186,6 +195,8 @@ public:
     std::shared_ptr<void> keeper;
   };
   virtual llvm::Expected<Program> load() const = 0;
+  /// The same at another size of a step that has an open one.
+  virtual llvm::Expected<Program> loadAt(int64_t size) const;
   /// Writes the artifact that ckopt-run loads.
   virtual llvm::Error write(const std::string &path) const = 0;
 

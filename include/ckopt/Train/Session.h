@@ -33,6 +33,9 @@ struct SessionOptions {
   /// Lives in the arena of this session, with its weights and states
   /// (ckrt_session_options::arena_of); null: in one of its own.
   class Session *arenaOf = nullptr;
+  /// The size of a dimension that the step leaves open (CompileOptions::sizes);
+  /// 0: the largest.
+  int64_t size = 0;
 };
 
 /// How the names of weights in a file differ from a model's: by what the model

@@ -68,6 +68,8 @@ public:
   /// run computed.
   static llvm::Expected<std::unique_ptr<StepRun>>
   create(CompiledStep step, const TrainOptions &train, StepRun &beside);
+  /// The same step at another size of the dimension that it leaves open.
+  llvm::Expected<std::unique_ptr<StepRun>> at(int64_t size);
   ~StepRun();
   StepRun(const StepRun &) = delete;
 

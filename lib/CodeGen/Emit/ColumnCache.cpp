@@ -15,12 +15,15 @@ using namespace ckopt::codegen;
 /// thread's stack.
 static constexpr size_t kBuffers = 6;
 
+/// The least number of rows for which buffers pay.
+static constexpr int64_t kManyRows = 8;
+
 void ColumnCache::plan(const Domain &domain, ArrayRef<Value> roots) {
   const Domain::Loop &inner = domain.loops.back();
   int64_t rows = 1;
   for (const Domain::Loop &loop : ArrayRef(domain.loops).drop_back())
-    rows *= loop.size;
-  if (inner.dims.size() != 1 || inner.size > kColumns || rows < 8)
+    rows *= loop.open ? kManyRows : loop.size;
+  if (inner.open || inner.dims.size() != 1 || inner.size > kColumns || rows < kManyRows)
     return;
   dim = inner.dims.front();
   columns = inner.size;

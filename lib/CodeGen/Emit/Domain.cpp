@@ -72,13 +72,14 @@ void Accesses::addUse(RankedTensorType type, ArrayRef<AffineExpr> index) {
 }
 
 Domain::Domain(ArrayRef<int64_t> shape, ArrayRef<int64_t> order,
-               ArrayRef<int> classes, const Accesses &accesses,
-               MLIRContext *ctx)
+               ArrayRef<int> classes, ArrayRef<bool> open,
+               const Accesses &accesses, MLIRContext *ctx)
     : shape(shape), ctx(ctx) {
   for (int64_t d : order) {
     if (shape[d] == 1)
       continue;
-    if (!loops.empty() && classes[loops.back().dims.back()] == classes[d]) {
+    if (!loops.empty() && !open[d] && !loops.back().open &&
+        classes[loops.back().dims.back()] == classes[d]) {
       SmallVector<Loop> merged = loops;
       merged.back().size *= shape[d];
       merged.back().dims.push_back(unsigned(d));
@@ -95,7 +96,7 @@ Domain::Domain(ArrayRef<int64_t> shape, ArrayRef<int64_t> order,
         continue;
       }
     }
-    loops.push_back({shape[d], {unsigned(d)}});
+    loops.push_back({shape[d], {unsigned(d)}, open[d]});
   }
   if (loops.empty())
     loops.push_back({1, {}});

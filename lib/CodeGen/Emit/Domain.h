@@ -59,11 +59,22 @@ public:
   struct Loop {
     int64_t size;
     llvm::SmallVector<unsigned> dims; ///< logical dimensions, outermost first
+    bool open = false; ///< the size may be another at run time
+
+    /// Returns the number of points, if it is known.
+    std::optional<int64_t> count() const {
+      return open ? std::nullopt : std::optional(size);
+    }
   };
-  /// Only dimensions of one class (`classes[d]`) may share a loop.
+  /// Only dimensions of one class (`classes[d]`) may share a loop; those that
+  /// are `open` have one each.
   Domain(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> order,
-         llvm::ArrayRef<int> classes, const Accesses &accesses,
-         mlir::MLIRContext *ctx);
+         llvm::ArrayRef<int> classes, llvm::ArrayRef<bool> open,
+         const Accesses &accesses, mlir::MLIRContext *ctx);
+  /// Returns whether the size of some loop may be another at run time.
+  bool isOpen() const {
+    return llvm::any_of(loops, [](const Loop &loop) { return loop.open; });
+  }
 
   /// Loops over dimensions of a class that is not 0 are reduced.
   LoopRoles roles(llvm::ArrayRef<int> classes) const;

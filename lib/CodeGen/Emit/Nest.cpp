@@ -73,7 +73,7 @@ void Nest::bounds(unsigned level, Value &low, Value &high,
   }
   low = e.index(0);
   high = e.index(size);
-  count = size;
+  count = domain.loops[reduced[level]].count();
 }
 
 ChainBlocks codegen::blocksOf(int64_t count, int64_t inner) {
@@ -122,6 +122,8 @@ SmallVector<Value> codegen::emitBlocked(
 ChainBlocks Nest::blocksAt(unsigned level) const {
   int64_t count =
       level == 0 && rangeLow ? rangeMost : domain.loops[reduced[level]].size;
+  if (domain.loops[reduced[level]].open)
+    count = int64_t(llvm::bit_ceil(uint64_t(count))); // of all sizes near it
   bool innermost = level + 1 == reduced.size();
   if (laneReduced && innermost) {
     int64_t lanes = e.lanes, step = lanes * kAccumulators;

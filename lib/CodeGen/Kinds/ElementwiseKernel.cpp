@@ -79,8 +79,8 @@ protected:
     SmallVector<int> classes(type.getRank(), 0);
     if (byRows)
       classes.front() = 1;
-    domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
-                   ctx);
+    domain.emplace(type.getShape(), getPhysicalOrder(type), classes,
+                   openDims(type.getShape()), accesses, ctx);
     if (options.target->traits.form == StageForm::Ranges)
       fillLanes();
     inner = domain->loops.back().size;
@@ -100,7 +100,8 @@ protected:
       addStage(empty ? 0 : rows, kRangeElements / std::max<int64_t>(points, 1));
       return success();
     }
-    block = std::clamp<int64_t>(inner, 1, kBlock);
+    bool isOpen = domain->loops.back().open;
+    block = isOpen ? inner : std::clamp<int64_t>(inner, 1, kBlock);
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
       trips.push_back(loop.size);
     trips.push_back(llvm::divideCeil(inner, block));
@@ -114,7 +115,7 @@ protected:
     int64_t trip = 1;
     for (int64_t size : trips)
       trip *= size;
-    addStage(empty ? 0 : trip, kRangeElements / work);
+    addStage(empty ? 0 : trip, isOpen ? 1 : kRangeElements / work);
     return success();
   }
 
@@ -179,7 +180,7 @@ private:
   void findTransposed(const Accesses &accesses) {
     unsigned last = domain->loops.size() - 1;
     SmallVector<AffineExpr> at = identityIndex(last + 1, ctx);
-    if (inner < kLeastTile || kernel.front().getOperations().size() > kTileOps)
+    if (domain->loops[last].open || inner < kLeastTile || kernel.front().getOperations().size() > kTileOps)
       return;
     for (const Accesses::Read &read : accesses.reads) {
       SmallVector<AffineExpr> index;
@@ -191,7 +192,8 @@ private:
       if (factorOf(offset, at[last]).value_or(1) <= 1)
         continue;
       for (unsigned l = 0; l < last; ++l)
-        if (factorOf(offset, at[l]) == 1 && domain->loops[l].size >= kLeastTile)
+        if (factorOf(offset, at[l]) == 1 && !domain->loops[l].open &&
+            domain->loops[l].size >= kLeastTile)
           across = l;
     }
   }
@@ -274,7 +276,7 @@ private:
         emitPoint(e, at, getAffineConstantExpr(k, ctx));
       return;
     }
-    vectorLoop(e, e.index(0), e.index(inner), inner,
+    vectorLoop(e, e.index(0), e.index(inner), domain->loops.back().count(),
                [&](AffineExpr lane) { emitPoint(e, at, lane); });
   }
 
@@ -284,7 +286,7 @@ private:
     for (Value iv : ArrayRef(outer).drop_back())
       at.push_back(e.addDim(iv));
     Value low = e.index(0), high = e.index(inner);
-    std::optional<int64_t> count = inner;
+    std::optional<int64_t> count = domain->loops.back().count();
     if (block != inner) {
       low = e.mul(outer.back(), e.index(block));
       high = e.minimum(e.add(low, e.index(block)), high);

@@ -75,7 +75,10 @@ GeneratedKernel::GeneratedKernel(func::FuncOp kernel,
     : kernel(kernel),
       terminator(cast<func::ReturnOp>(kernel.front().getTerminator())),
       options(options), ctx(kernel.getContext()),
-      lanes(lanesOf(kernel, options)) {}
+      lanes(lanesOf(kernel, options)) {
+  if (auto sizes = kernel->getAttrOfType<DenseI64ArrayAttr>(kOpenSizesAttr))
+    open.insert_range(sizes.asArrayRef());
+}
 
 GeneratedKernel::~GeneratedKernel() = default;
 
@@ -106,6 +109,10 @@ void GeneratedKernel::addStage(int64_t trip, int64_t grain) {
       (kernel.getSymName() + ".s" + Twine(code.stages.size())).str();
   code.stages.push_back(
       {symbol, trip, std::max<int64_t>(grain, 1), /*block=*/0, {}});
+}
+
+SmallVector<bool> GeneratedKernel::openDims(ArrayRef<int64_t> sizes) const {
+  return llvm::map_to_vector(sizes, [&](int64_t size) { return isOpen(size); });
 }
 
 bool GeneratedKernel::hasHugeTensors() {

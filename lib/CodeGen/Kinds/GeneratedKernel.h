@@ -57,6 +57,9 @@ protected:
   mlir::LogicalResult
   emitThreads(mlir::ModuleOp into, unsigned number, int64_t items,
               llvm::function_ref<void(Emitter &, Value item)> fn);
+  /// Returns which dimensions of a shape may have other sizes at run time.
+  SmallVector<bool> openDims(ArrayRef<int64_t> sizes) const;
+  bool isOpen(int64_t size) const { return open.contains(size); }
   /// Returns whether lane indices need 64 bits.
   bool hasHugeTensors();
 
@@ -70,6 +73,9 @@ protected:
   CodegenOptions options;
   mlir::MLIRContext *ctx;
   unsigned lanes;
+
+private:
+  llvm::SmallDenseSet<int64_t> open; ///< kOpenSizesAttr
 };
 
 /// A kernel with code for both forms of stages; the target chooses one.

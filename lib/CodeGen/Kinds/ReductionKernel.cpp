@@ -114,7 +114,8 @@ LogicalResult ReductionKernel::analyze() {
       break;
     }
   }
-  domain.emplace(type.getShape(), order, classes, accesses, ctx);
+  domain.emplace(type.getShape(), order, classes, openDims(type.getShape()),
+                 accesses, ctx);
   LoopRoles::operator=(domain->roles(classes));
   for (int64_t trip : trips)
     keptPoints *= trip;
@@ -122,12 +123,13 @@ LogicalResult ReductionKernel::analyze() {
 }
 
 LogicalResult ReductionKernel::planRanges() {
-  overLanes = combinesLanes = true;
+  combinesLanes = true;
+  overLanes = rows || !domain->loops.back().open;
   int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
   int64_t inside =
       std::max<int64_t>(count / std::max<int64_t>(outermost, 1), 1);
   int64_t keptSteps = keptPoints, width = 1;
-  if (!rows) {
+  if (!rows && overLanes) {
     int64_t columns = domain->loops.back().size;
     vectors = lanes == 1 ? 1
                          : std::clamp<int64_t>(llvm::divideCeil(columns, lanes),
@@ -135,7 +137,7 @@ LogicalResult ReductionKernel::planRanges() {
     width = vectors * lanes;
     bool moments = llvm::any_of(items, [](auto &item) { return item.moments; });
     wide = (columns > width || moments) && columns <= kWideColumns &&
-           reduced.size() == 1;
+           reduced.size() == 1 && !domain->loops[reduced[0]].open;
     if (wide)
       width = columns;
     trips.back() = llvm::divideCeil(columns, width);
@@ -157,7 +159,7 @@ LogicalResult ReductionKernel::planRanges() {
     cache.plan(*domain, inputs);
   }
   bool enough = rows ? keptSteps >= 64 : keptSteps >= 64 && count < 4096;
-  if (enough || count * width < 2 * kRangeElements)
+  if (enough || count * width < 2 * kRangeElements || domain->isOpen())
     chunkLength = std::max<int64_t>(outermost, 1);
   chunks = std::max<int64_t>(llvm::divideCeil(outermost, chunkLength), 1);
 

@@ -107,15 +107,16 @@ protected:
       if (own.getShape() == type.getShape())
         accesses.addUse(own, point);
     }
-    domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
-                   ctx);
+    domain.emplace(type.getShape(), getPhysicalOrder(type), classes,
+                   openDims(type.getShape()), accesses, ctx);
     LoopRoles::operator=(domain->roles(classes));
     return success();
   }
 
   LogicalResult planRanges() override {
     int64_t work = std::max<int64_t>(length, 1);
-    if (!rows) {
+    onLanes = rows || !domain->loops.back().open;
+    if (!rows && onLanes) {
       trips.back() = llvm::divideCeil(trips.back(), lanes);
       work *= lanes;
     }
@@ -185,7 +186,7 @@ private:
     SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
     Value mask;
     for (auto [i, l] : llvm::enumerate(kept)) {
-      if (rows || l + 1 != domain->loops.size()) {
+      if (rows || !onLanes || l + 1 != domain->loops.size()) {
         at[l] = e.addDim(outer[i]);
         continue;
       }
@@ -195,6 +196,8 @@ private:
         mask = maskBelow(e, column, e.index(domain->loops[l].size));
     }
     Nest nest(e, *domain, reduced, rows, at);
+    if (!onLanes)
+      nest.setScalar();
     RowContext context(e, nest, terminator, op, domain->index(at), length,
                        rows && lanes > 1 ? length : 0);
     auto emitAll = [&] {
@@ -211,6 +214,7 @@ private:
   const RowModel &model;
   std::optional<Domain> domain;
   int64_t length = 1;
+  bool onLanes = true; ///< of rows, or of columns whose number is known
   // Items and threads of a launch.
   int64_t items = 1, threads = 32;
   int64_t keptVectors =

@@ -341,7 +341,8 @@ private:
         at.push_back(e.addDim(part));
       at.push_back({});
       int64_t size = shape.back();
-      vectorLoop(e, e.index(0), e.index(size), size, [&](AffineExpr lane) {
+      auto known = isOpen(size) ? std::nullopt : std::optional(size);
+      vectorLoop(e, e.index(0), e.index(size), known, [&](AffineExpr lane) {
         at.back() = lane;
         body(at);
       });

@@ -61,8 +61,10 @@ LogicalResult AxisKernel::planOp(bool inPlace) {
 
 /// Divides the work into items of `block` columns.
 void AxisKernel::divide(int64_t block) {
-  columnBlock = block;
   int64_t last = int64_t(shape.size()) - 1;
+  if (columns && isOpen(shape[last]))
+    block = shape[last];
+  columnBlock = block;
   for (int64_t d = 0; d <= last; ++d) {
     if (d == axis)
       continue;
@@ -100,7 +102,9 @@ AxisKernel::Place AxisKernel::placeOf(Emitter &e, Value item) {
   int64_t size = shape.back();
   place.low = e.mul(parts.back(), e.index(columnBlock));
   place.high = e.minimum(e.add(place.low, e.index(columnBlock)), e.index(size));
-  if (size <= columnBlock || size % columnBlock == 0)
+  if (isOpen(size))
+    place.count = std::nullopt;
+  else if (size <= columnBlock || size % columnBlock == 0)
     place.count = std::min(size, columnBlock);
   return place;
 }

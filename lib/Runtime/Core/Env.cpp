@@ -191,6 +191,8 @@ int32_t ckrt_execute(const ckrt_env *env, int64_t index, void *const *args,
   return env->primitives[index]->failure();
 }
 
+int64_t ckrt_open_size(const ckrt_env *env) { return env->openSize; }
+
 int32_t ckrt_call_done(const ckrt_env *env, int64_t call, char *arena) {
   return env->observer ? env->observer->callDone(call, arena) : 0;
 }

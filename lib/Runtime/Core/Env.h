@@ -43,6 +43,7 @@ private:
 struct ckrt_env {
   int32_t threads = 1;
   bool keepDenormals = false;
+  int64_t openSize = 0; ///< of OpenSize; 0: there is none
   std::vector<std::unique_ptr<ckopt::runtime::Primitive>> owned;
   std::vector<ckopt::runtime::PrimitiveDesc> ownedDescs;
   /// Primitives by manifest index; equal descriptors share one.

@@ -123,6 +123,37 @@ public:
   }
 };
 
+/// Collects the addresses of numbers of 64 bits.
+class WideFields {
+public:
+  std::vector<int64_t *> found;
+
+  template <typename T> void field(T &value) {
+    if constexpr (std::is_same_v<T, int64_t>)
+      found.push_back(&value);
+  }
+  template <typename T, typename Fn>
+  void list(std::vector<T> &values, size_t, Fn each) {
+    for (T &value : values)
+      each(value);
+  }
+};
+
+/// Counts them.
+class WideCount {
+public:
+  int64_t count = 0;
+
+  template <typename T> void field(const T &) {
+    count += std::is_same_v<T, int64_t>;
+  }
+  template <typename T, typename Fn>
+  void list(const std::vector<T> &values, size_t, Fn each) {
+    for (const T &value : values)
+      each(value);
+  }
+};
+
 template <typename IO, typename T> void numbers(IO &io, T &values) {
   using Element = typename std::remove_const_t<T>::value_type;
   io.list(values, sizeof(Element), [&](auto &value) { io.field(value); });
@@ -251,11 +282,37 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
   io.list(m.kernels, 40, [&](auto &k) { kernelFields(io, k); });
 }
 
+template <typename IO, typename T> void openFields(IO &io, T &open) {
+  io.field(open.name), io.field(open.low), io.field(open.high);
+  io.field(open.size);
+  io.list(open.fields, 32, [&](auto &f) {
+    io.field(f.number), io.field(f.constant);
+    io.field(f.linear), io.field(f.square);
+  });
+}
+
+/// Checks the range of an open size, and that it changes fields that exist.
+bool validateOpen(const Manifest &manifest, std::string &error) {
+  const OpenSize &open = manifest.open;
+  WideCount fields;
+  manifestFields(fields, manifest);
+  bool wrong = open.name.empty()
+                   ? !open.fields.empty()
+                   : open.low < 1 || open.low > open.size ||
+                         open.size > open.high;
+  for (const OpenSize::Field &field : open.fields)
+    wrong |= field.number < 0 || field.number >= fields.count;
+  if (wrong)
+    error = "the range of the open size, or what it changes, is wrong";
+  return !wrong;
+}
+
 } // namespace
 
 std::vector<uint8_t> ckopt::runtime::serialize(const Manifest &manifest) {
   Writer payload;
   manifestFields(payload, manifest);
+  openFields(payload, manifest.open);
   Writer out;
   out.bytes.reserve(kHeaderBytes + payload.bytes.size());
   out.bytes.insert(out.bytes.end(), kMagic, kMagic + sizeof(kMagic));
@@ -298,13 +355,40 @@ bool ckopt::runtime::parse(const void *data, size_t size, Manifest &manifest,
   Reader reader{bytes + kHeaderBytes, bytes + size};
   Manifest parsed;
   manifestFields(reader, parsed);
+  openFields(reader, parsed.open);
   if (reader.failed || reader.left() != 0) {
     error = reader.failed ? "manifest ends inside a field"
                           : "manifest has bytes after its last field";
     return false;
   }
-  if (!validate(parsed, error))
+  if (!validate(parsed, error) || !validateOpen(parsed, error))
     return false;
   manifest = std::move(parsed);
   return true;
+}
+
+std::vector<int64_t *> ckopt::runtime::sizeFields(Manifest &manifest) {
+  WideFields fields;
+  manifestFields(fields, manifest);
+  return std::move(fields.found);
+}
+
+bool ckopt::runtime::resize(Manifest &manifest, int64_t size,
+                            std::string &error) {
+  OpenSize &open = manifest.open;
+  if (open.name.empty()) {
+    error = "the step was compiled for one size alone";
+    return false;
+  }
+  if (size < open.low || size > open.high) {
+    error = "the step was compiled for sizes of '" + open.name + "' from " +
+            std::to_string(open.low) + " to " + std::to_string(open.high) +
+            ", not for " + std::to_string(size);
+    return false;
+  }
+  std::vector<int64_t *> fields = sizeFields(manifest);
+  for (const OpenSize::Field &field : open.fields)
+    *fields[static_cast<size_t>(field.number)] = field.at(size);
+  open.size = size;
+  return validate(manifest, error);
 }

@@ -60,6 +60,21 @@ ckrt_status ckrt_program_load_file(const char *path, ckrt_program **program) {
   return loadSharedLibrary(path, program);
 }
 
+ckrt_status ckrt_program_at(const ckrt_program *program, int64_t size,
+                            ckrt_program **other) {
+  if (!program || !other)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_program_at: null argument");
+  auto made = std::make_unique<ckrt_program>();
+  made->manifest = program->manifest;
+  std::string error;
+  if (!resize(made->manifest, size, error))
+    return fail(CKRT_INVALID_ARGUMENT, error);
+  made->functions = program->functions;
+  made->data = program->data;
+  *other = made.release();
+  return CKRT_OK;
+}
+
 void ckrt_program_destroy(ckrt_program *program) {
   if (!program)
     return;

@@ -205,6 +205,7 @@ ckrt_status CpuBackend::create(const ckrt_session_options &options) {
   const Manifest &m = program.manifest;
   env.threads = m.threads;
   env.keepDenormals = m.keepDenormals;
+  env.openSize = m.open.size;
   if (ckopt::MessageText refusal = refusesTeam(env.threads); !refusal.empty())
     return fail(CKRT_WRONG_MACHINE, "the step was planned for " + refusal);
   if (ckrt_status status = makePrimitives(m, env); status != CKRT_OK)

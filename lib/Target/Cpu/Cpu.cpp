@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
+#include "ckopt/Runtime/LastFailure.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/Cpu/Emit.h"
@@ -31,11 +32,24 @@ public:
       return usageError(Setting("cpu") + ": code for " + foreign +
                         " does not run on this machine; ckopt compile writes "
                         "it to a file");
-    auto jit = JitProgram::create(objects);
+    auto jit = linked();
     if (!jit)
       return jit.takeError();
-    ckrt_program *program = (*jit)->program();
-    return Program{program, std::shared_ptr<JitProgram>(std::move(*jit))};
+    return Program{(*jit)->program(), *jit};
+  }
+
+  llvm::Expected<Program> loadAt(int64_t size) const override {
+    auto jit = linked();
+    if (!jit)
+      return jit.takeError();
+    ckrt_program *program = nullptr;
+    if (ckrt_program_at((*jit)->program(), size, &program) != CKRT_OK)
+      return usageError(runtime::lastFailure());
+    auto keeper = std::shared_ptr<ckrt_program>(
+        program, [code = *jit](ckrt_program *made) {
+          ckrt_program_destroy(made);
+        });
+    return Program{program, std::move(keeper)};
   }
 
   llvm::Error write(const std::string &path) const override {
@@ -86,6 +100,21 @@ public:
 
   StepObjects objects;
   std::string foreign; ///< another architecture than this machine's
+
+private:
+  /// The code in this process, as long as something keeps it.
+  llvm::Expected<std::shared_ptr<JitProgram>> linked() const {
+    if (auto known = program.lock())
+      return known;
+    auto made = JitProgram::create(objects);
+    if (!made)
+      return made.takeError();
+    std::shared_ptr<JitProgram> shared = std::move(*made);
+    program = shared;
+    return shared;
+  }
+
+  mutable std::weak_ptr<JitProgram> program;
 };
 
 } // namespace
@@ -142,9 +171,16 @@ ckopt::emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
   lowering.keepDenormals = options.keepDenormals;
   lowering.cpuFeatures = std::move(*features);
   lowering.producer = options.producer;
-  auto lowered = lowerStep(planned, lowering);
-  if (failed(lowered))
+  std::optional<LoweredStep> lowered;
+  if (options.sizes) {
+    if (llvm::Error error =
+            lowerSizes(planned, *options.sizes, lowering).moveInto(lowered))
+      return std::move(error);
+  } else if (auto made = lowerStep(planned, lowering); succeeded(made)) {
+    lowered = std::move(*made);
+  } else {
     return makeError(ExitInternal, "lowering failed");
+  }
   if (codegen.libraries)
     lowered->manifest.libraryTable = codegen.libraries->hash;
   auto foreign = foreignArchitecture(options.cpu);

@@ -14,7 +14,9 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Target/Cpu/StepToLLVM.h"
 #include "ManifestBuilder.h"
+#include "OpenSizes.h"
 #include "ckopt/CodeGen/Kernels.h"
+#include "ckopt/Support/Error.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -26,22 +28,31 @@ namespace {
 
 /// Symbols of the runtime, declared once in the lowered module.
 struct RuntimeCalls {
-  LLVM::LLVMFuncOp parallelFor, execute, callDone;
+  LLVM::LLVMFuncOp parallelFor, execute, callDone, openSize;
 };
 
 /// Lowers one planned module.
 class StepLowering {
 public:
-  StepLowering(ModuleOp planned, const LowerStepOptions &options)
-      : planned(planned), options(options), context(planned.getContext()),
-        builder(context) {}
+  /// `isOpen`: kernels get the open size of the session (ckrt_open_size) in
+  /// front of their call's scalars.
+  StepLowering(ModuleOp planned, const LowerStepOptions &options, bool isOpen)
+      : planned(planned), options(options), isOpen(isOpen),
+        context(planned.getContext()), builder(context) {}
 
-  FailureOr<LoweredStep> run();
+  /// Emits the kernels, before their lowering.
+  LogicalResult emitKernels();
+  LogicalResult lowerKernels();
+  /// Lowers the functions, into a module of their own if that is given.
+  LogicalResult lowerFunctions(ModuleOp into = {});
+  LoweredStep take() { return std::move(lowered); }
+  ModuleOp module() { return *lowered.module; }
+  runtime::Manifest &manifest() { return lowered.manifest; }
 
 private:
   void declareRuntime();
   /// Plans and emits every kernel that the function calls.
-  LogicalResult lowerKernels(func::FuncOp function);
+  LogicalResult emitKernelsOf(func::FuncOp function);
   LogicalResult lowerFunction(func::FuncOp function, int32_t index);
   LogicalResult lowerCall(KernelCallOp call, const ValueOffsets &offsets,
                           int32_t function);
@@ -53,6 +64,9 @@ private:
   /// Returns the sizes of the two arrays: the most pointers and scalars of any
   /// call.
   std::pair<int64_t, int64_t> widest(func::FuncOp function);
+  /// Returns an array for a call's scalars, behind the open size if kernels get
+  /// it.
+  Value scalarSlots(Location loc, int64_t count);
   /// Emits a return of the status if it is not zero.
   void returnOnFailure(Location loc, Value status);
 
@@ -63,10 +77,12 @@ private:
 
   ModuleOp planned;
   const LowerStepOptions &options;
+  bool isOpen;
   MLIRContext *context;
   OpBuilder builder;
   Type pointer;
   LoweredStep lowered;
+  SmallVector<func::FuncOp> functions;
   RuntimeCalls calls;
   llvm::StringMap<KernelCode> kernels;
   llvm::StringMap<int32_t> primitives;              ///< kernel symbol -> index
@@ -94,11 +110,13 @@ void StepLowering::declareRuntime() {
               {pointer, pointer, pointer, pointer, i64, i64, pointer});
   calls.execute =
       declare("ckrt_execute", i32, {pointer, i64, pointer, pointer});
+  if (isOpen)
+    calls.openSize = declare("ckrt_open_size", i64, {pointer});
   if (options.instrument)
     calls.callDone = declare("ckrt_call_done", i32, {pointer, i64, pointer});
 }
 
-LogicalResult StepLowering::lowerKernels(func::FuncOp function) {
+LogicalResult StepLowering::emitKernelsOf(func::FuncOp function) {
   const CodegenOptions &codegen = options.codegen;
   auto walk = function.walk([&](KernelCallOp call) {
     if (kernels.count(call.getCallee()))
@@ -139,6 +157,21 @@ std::pair<int64_t, int64_t> StepLowering::widest(func::FuncOp function) {
   return {pointers, scalars};
 }
 
+Value StepLowering::scalarSlots(Location loc, int64_t count) {
+  Type i64 = builder.getI64Type();
+  int64_t before = isOpen ? -kSizeScalar : 0;
+  Value slots = LLVM::AllocaOp::create(builder, loc, pointer, i64,
+                                       constant(loc, count + before));
+  if (!before)
+    return slots;
+  Value size =
+      LLVM::CallOp::create(builder, loc, calls.openSize, ValueRange{env})
+          .getResult();
+  LLVM::StoreOp::create(builder, loc, size, slots);
+  return LLVM::GEPOp::create(builder, loc, pointer, i64, slots,
+                             ArrayRef<LLVM::GEPArg>{int32_t(before)});
+}
+
 void StepLowering::returnOnFailure(Location loc, Value status) {
   if (!failBlock) {
     failBlock = builder.createBlock(&current.getBody(), current.getBody().end(),
@@ -161,7 +194,6 @@ void StepLowering::returnOnFailure(Location loc, Value status) {
 /// factor, which is the workspace less what lies before the block.
 void StepLowering::emitBlocks(Location loc, const KernelCode &code,
                               int32_t primitive, int64_t tensors) {
-  Type i64 = builder.getI64Type();
   Value scratch = current.getArgument(2);
   auto slots = [&](Type type, int64_t count) -> Value {
     return LLVM::AllocaOp::create(builder, loc, pointer, type,
@@ -172,7 +204,7 @@ void StepLowering::emitBlocks(Location loc, const KernelCode &code,
                                ArrayRef<LLVM::GEPArg>{constant(loc, index)});
   };
   Value given = slots(pointer, tensors), multiplied = slots(pointer, 4);
-  Value first = slots(i64, 1);
+  Value first = scalarSlots(loc, 1);
   SmallVector<Value> tensor;
   for (int64_t i = 0; i < tensors; ++i) {
     tensor.push_back(LLVM::LoadOp::create(
@@ -216,7 +248,7 @@ LLVM::LLVMFuncOp StepLowering::blocksFunction(KernelCallOp call) {
   Location loc = call.getLoc();
   const KernelCode &code = kernels[call.getCallee()];
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(lowered.module->getBody());
+  builder.setInsertionPointAfter(calls.execute);
   made = LLVM::LLVMFuncOp::create(
       builder, loc, (call.getCallee() + ".blocks").str(),
       LLVM::LLVMFunctionType::get(builder.getI32Type(),
@@ -290,10 +322,13 @@ LogicalResult StepLowering::lowerCall(KernelCallOp call,
       break; // they run it
     Value kernel =
         LLVM::AddressOfOp::create(builder, loc, pointer, stage.symbol);
+    // Near sizes share a power of two.
+    int64_t grain = isOpen ? int64_t(llvm::bit_floor(uint64_t(stage.grain)))
+                        : stage.grain;
     LLVM::CallOp::create(builder, loc, calls.parallelFor,
                          ValueRange{env, kernel, argsArray, scalarsArray,
                                     constant(loc, stage.trip),
-                                    constant(loc, stage.grain), scratch});
+                                    constant(loc, grain), scratch});
   }
   recorder.add(call, primitive, function, lowered.manifest);
   if (options.instrument) {
@@ -325,8 +360,7 @@ LogicalResult StepLowering::lowerFunction(func::FuncOp function,
   auto [pointers, scalars] = widest(function);
   argsArray = LLVM::AllocaOp::create(builder, loc, pointer, pointer,
                                      constant(loc, pointers));
-  scalarsArray = LLVM::AllocaOp::create(
-      builder, loc, pointer, builder.getI64Type(), constant(loc, scalars));
+  scalarsArray = scalarSlots(loc, scalars);
   for (Operation &op : function.getBody().front())
     if (auto call = dyn_cast<KernelCallOp>(op))
       if (failed(lowerCall(call, *offsets, index)))
@@ -337,7 +371,7 @@ LogicalResult StepLowering::lowerFunction(func::FuncOp function,
   return success();
 }
 
-FailureOr<LoweredStep> StepLowering::run() {
+LogicalResult StepLowering::emitKernels() {
   DialectRegistry registry;
   registerKernelDialects(registry);
   registry.insert<LLVM::LLVMDialect>();
@@ -352,7 +386,6 @@ FailureOr<LoweredStep> StepLowering::run() {
   manifest.keepDenormals = options.keepDenormals;
   manifest.cpuFeatures = options.cpuFeatures;
   manifest.producer = options.producer;
-  SmallVector<func::FuncOp> functions;
   for (const std::string &name : options.functions)
     if (auto function = planned.lookupSymbol<func::FuncOp>(name))
       functions.push_back(function);
@@ -362,23 +395,80 @@ FailureOr<LoweredStep> StepLowering::run() {
       return function.emitError()
              << "no " << attrs::kArenaBytes << "; run plan-memory first";
     manifest.arenaBytes = std::max(manifest.arenaBytes, bytes.getInt());
-    if (failed(lowerKernels(function)))
+    if (failed(emitKernelsOf(function)))
       return failure();
   }
-  // Convert kernels to LLVM functions before their addresses are taken.
+  return success();
+}
+
+/// Converts kernels to LLVM functions, before their addresses are taken.
+LogicalResult StepLowering::lowerKernels() {
   PassManager manager(context);
   buildKernelLoweringPipeline(manager);
-  if (failed(manager.run(*lowered.module)))
-    return failure();
-  builder.setInsertionPointToEnd(lowered.module->getBody());
+  return manager.run(*lowered.module);
+}
+
+LogicalResult StepLowering::lowerFunctions(ModuleOp into) {
+  builder.setInsertionPointToEnd((into ? into : *lowered.module).getBody());
   declareRuntime();
   for (auto [index, function] : llvm::enumerate(functions))
     if (failed(lowerFunction(function, int32_t(index))))
       return failure();
-  return std::move(lowered);
+  return success();
 }
 
 FailureOr<LoweredStep> ckopt::lowerStep(ModuleOp planned,
                                         const LowerStepOptions &options) {
-  return StepLowering(planned, options).run();
+  StepLowering lowering(planned, options, /*isOpen=*/false);
+  if (failed(lowering.emitKernels()) || failed(lowering.lowerKernels()) ||
+      failed(lowering.lowerFunctions()))
+    return failure();
+  return lowering.take();
+}
+
+/// Kernels are merged before their lowering, which would compute with numbers
+/// that are constants at one size alone; functions are made afterwards.
+llvm::Expected<LoweredStep>
+ckopt::lowerSizes(ModuleOp largest, const PlannedSizes &sizes,
+                  const LowerStepOptions &options) {
+  auto fail = [] { return makeError(ExitInternal, "lowering failed"); };
+  std::vector<std::unique_ptr<StepLowering>> all;
+  SmallVector<int64_t> numbers;
+  SmallVector<ModuleOp> kernels, functions;
+  SmallVector<OwningOpRef<ModuleOp>> owned;
+  for (const auto &[size, planned] : sizes.others) {
+    all.push_back(
+        std::make_unique<StepLowering>(*planned, options, /*isOpen=*/true));
+    if (failed(all.back()->emitKernels()))
+      return fail();
+    numbers.push_back(size);
+    kernels.push_back(all.back()->module());
+  }
+  if (llvm::Error error = mergeCode(numbers, kernels, sizes.range.name))
+    return std::move(error);
+  if (failed(all.front()->lowerKernels()))
+    return fail();
+  std::vector<runtime::Manifest> manifests;
+  for (auto &lowering : all) {
+    owned.push_back(ModuleOp::create(largest.getLoc()));
+    functions.push_back(*owned.back());
+    if (failed(lowering->lowerFunctions(functions.back())))
+      return fail();
+    manifests.push_back(lowering->manifest());
+  }
+  if (llvm::Error error = mergeCode(numbers, functions, sizes.range.name))
+    return std::move(error);
+  StepLowering described(largest, options, /*isOpen=*/true);
+  OwningOpRef<ModuleOp> unused = ModuleOp::create(largest.getLoc());
+  if (failed(described.emitKernels()) ||
+      failed(described.lowerFunctions(*unused)))
+    return fail();
+  LoweredStep lowered = all.front()->take();
+  auto &into = lowered.module->getBody()->getOperations();
+  into.splice(into.end(), functions.front().getBody()->getOperations());
+  lowered.manifest = described.manifest();
+  if (llvm::Error error =
+          mergeManifests(numbers, manifests, lowered.manifest, sizes.range))
+    return std::move(error);
+  return std::move(lowered);
 }

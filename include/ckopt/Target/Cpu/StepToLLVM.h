@@ -18,6 +18,7 @@
 #include "ckopt/Target/TargetInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
 
 #include <string>
 #include <vector>
@@ -38,11 +39,22 @@ struct LowerStepOptions {
   std::vector<std::string> functions = {"step", "eval", "accumulate"};
 };
 
+/// The place of the open size, relative to a call's scalars.
+inline constexpr int32_t kSizeScalar = -1;
+
 /// LLVM-dialect module and the manifest that describes it.
 struct LoweredStep {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   runtime::Manifest manifest;
 };
+
+/// Lowers the given functions of a plan that holds for a range of sizes: the
+/// code gets the size from the session, and the manifest says what it changes.
+/// `largest` is the planned step that the manifest describes. Fails
+/// (ExitUnsupported) where code or plan differ in more than sizes.
+llvm::Expected<LoweredStep> lowerSizes(mlir::ModuleOp largest,
+                                       const PlannedSizes &sizes,
+                                       const LowerStepOptions &options);
 
 /// Lowers the given functions of `planned`, which is not changed; missing ones
 /// are skipped. Fails after an error was emitted.

@@ -1,0 +1,34 @@
+//===- OpenSizes.h - one code for a range of sizes --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_TARGET_CPU_OPENSIZES_H
+#define CKOPT_LIB_TARGET_CPU_OPENSIZES_H
+
+#include "ckopt/Target/Cpu/StepToLLVM.h"
+#include "llvm/Support/Error.h"
+
+#include <vector>
+
+namespace ckopt {
+
+/// Merges functions that were made at several sizes of the dimension `name`
+/// into those of the first module: constants that differ follow the size that
+/// the session has (ckrt_open_size). Kernels may be before or behind their
+/// lowering. Fails (ExitUnsupported) where code differs in more than
+/// polynomials of the size.
+llvm::Error mergeCode(llvm::ArrayRef<int64_t> sizes,
+                      llvm::ArrayRef<mlir::ModuleOp> modules,
+                      llvm::StringRef name);
+
+/// Notes in the manifest of the largest size what the others change in it:
+/// `open` has the range, `manifests` those of `sizes`.
+llvm::Error mergeManifests(llvm::ArrayRef<int64_t> sizes,
+                           llvm::MutableArrayRef<runtime::Manifest> manifests,
+                           runtime::Manifest &largest,
+                           const runtime::OpenSize &open);
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_TARGET_CPU_OPENSIZES_H
