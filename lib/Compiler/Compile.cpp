@@ -231,6 +231,8 @@ llvm::Error Compilation::importModel() {
       learningRateOr(opts.learningRate, opts.step.optimizer.kind);
   if (llvm::Error error = settleTarget())
     return error;
+  if (llvm::Error error = settleSizes())
+    return error;
   if (!opts.phases.from.empty()) {
     auto text = readInput(opts.model, /*endsWithZero=*/true);
     if (!text)

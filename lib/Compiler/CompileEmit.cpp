@@ -34,12 +34,13 @@ static void copyToOrder(const HostTensor &value,
   }
 }
 
-/// Appends the known values of tensors, so that the artifact carries them.
+/// Appends the known values of tensors, so that the artifact carries them:
+/// constants always, which steps of one arena write again after each other.
 llvm::Error Compilation::embedWeights(runtime::Manifest &manifest,
                                       std::vector<char> &data) const {
-  if (!opts.embedWeights)
-    return llvm::Error::success();
   for (runtime::TensorInfo &tensor : manifest.tensors) {
+    if (!opts.embedWeights && tensor.role != runtime::TensorRole::Constant)
+      continue;
     auto found = imported.weights.find(tensor.name);
     if (found == imported.weights.end())
       continue;

@@ -22,6 +22,7 @@
 #include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Compiler/Compile.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/SizePolynomial.h"
@@ -29,8 +30,10 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <cstring>
 #include <set>
 
 using namespace mlir;
@@ -45,21 +48,28 @@ static constexpr const char *kFunctions[] = {"step", "eval", "accumulate"};
 /// confirms it.
 static constexpr size_t kSizes = 4;
 
-/// Returns primes up to the largest size, or above it where there are too few.
+/// The least size that is compared: vectors have up to 16 lanes, and smaller
+/// sizes do not tell them from others.
+static constexpr int64_t kLeastCompared = 17;
+
+static bool isPrime(int64_t n) {
+  for (int64_t d = 2; d * d <= n; ++d)
+    if (n % d == 0)
+      return false;
+  return n > 1;
+}
+
+/// Returns primes below the largest size, or above it where there are too few.
 static std::vector<int64_t> sizesToCompare(const SizeRange &range) {
-  auto isPrime = [](int64_t n) {
-    for (int64_t d = 2; d * d <= n; ++d)
-      if (n % d == 0)
-        return false;
-    return n > 1;
-  };
-  // Vectors have up to 16 lanes: smaller sizes do not tell them from others.
-  constexpr int64_t kLeast = 17;
   std::vector<int64_t> sizes;
-  for (int64_t n = range.high; n >= kLeast && sizes.size() < kSizes; --n)
-    if (isPrime(n) && n != range.high)
+  for (int64_t n = range.high - 1; n >= kLeastCompared && sizes.size() < kSizes;
+       --n)
+    if (isPrime(n))
       sizes.push_back(n);
-  for (int64_t n = std::max(range.high + 1, kLeast); sizes.size() < kSizes; ++n)
+  if (sizes.size() < kSizes)
+    sizes.clear();
+  for (int64_t n = std::max(range.high, kLeastCompared); sizes.size() < kSizes;
+       ++n)
     if (isPrime(n))
       sizes.push_back(n);
   return sizes;
@@ -420,14 +430,16 @@ bool Resizer::resize(Operation *into, ArrayRef<Operation *> ops) {
   return true;
 }
 
+/// All ops of a module, outer ones first.
+static SmallVector<Operation *> flat(ModuleOp module) {
+  SmallVector<Operation *> ops;
+  for (Operation &top : *module.getBody())
+    top.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+  return ops;
+}
+
 OwningOpRef<ModuleOp> Resizer::run(ArrayRef<ModuleOp> modules) {
   OwningOpRef<ModuleOp> made = ModuleOp(modules.front()).clone();
-  auto flat = [](ModuleOp module) {
-    SmallVector<Operation *> ops;
-    for (Operation &top : *module.getBody())
-      top.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
-    return ops;
-  };
   SmallVector<SmallVector<Operation *>> all;
   for (ModuleOp module : modules)
     all.push_back(flat(module));
@@ -458,10 +470,39 @@ static void dropOthers(ModuleOp module) {
       function.erase();
 }
 
-/// Compiles the model at a size up to its kernels, or with `alone` no further
-/// than its import.
-llvm::Expected<OwningOpRef<ModuleOp>> Compilation::stepAt(int64_t size,
-                                                          bool alone) {
+/// Refuses what a range of sizes has no code for. Blocks of rows depend on the
+/// number of rows, so there are none.
+llvm::Error Compilation::settleSizes() {
+  if (!opts.sizes)
+    return llvm::Error::success();
+  const SizeRange &range = *opts.sizes;
+  std::string value =
+      std::to_string(range.low) + ".." + std::to_string(range.high);
+  auto refuse = [&](const MessageText &why) {
+    return usageError((range.name.empty()
+                           ? Setting("batch", value)
+                           : Setting("dim", range.name + "=" + value)) +
+                      ": " + why);
+  };
+  if (targetInfo->traits.form != StageForm::Ranges)
+    return refuse("a range of sizes is for the CPU alone; give one size");
+  if (opts.step.ranks > 1)
+    return refuse("a range of sizes is for one process alone; give one size");
+  if (!opts.phases.from.empty() || !opts.phases.to.empty() ||
+      !opts.phases.dumpDirectory.empty())
+    return refuse("phases are run and dumped at one size");
+  if (opts.step.chunkRows > 0 || opts.step.tileRows > 0)
+    return refuse("blocks of rows (" + Setting("chunk-vocab") + ", " +
+                  Setting("tile-rows") + ") are for one number of rows");
+  opts.step.chunkRows = opts.step.tileRows = -1;
+  opts.import.hasOpenSize = true;
+  return llvm::Error::success();
+}
+
+/// Compiles the model at a size up to its kernels, or only `imports` it;
+/// `values` get those that the model has there.
+llvm::Expected<OwningOpRef<ModuleOp>>
+Compilation::stepAt(int64_t size, bool imports, TensorMap &values) {
   const SizeRange &range = *opts.sizes;
   CompileOptions options = opts;
   options.sizes.reset();
@@ -482,13 +523,14 @@ llvm::Expected<OwningOpRef<ModuleOp>> Compilation::stepAt(int64_t size,
     options.import.dims[range.name] = size;
   Compilation other(std::move(options));
   llvm::Error error = other.import();
-  if (!error && !alone)
+  if (!error && !imports)
     error = other.plan();
   if (error)
     return withContext(std::move(error),
                        "at a size of '" + shownName(range) + "' of " +
                            std::to_string(size) +
                            (said.empty() ? MessageText() : ": " + said));
+  values = other.weights();
   std::string text;
   llvm::raw_string_ostream os(text);
   other.module()->print(os, OpPrintingFlags().enableDebugInfo(true, false));
@@ -498,6 +540,107 @@ llvm::Expected<OwningOpRef<ModuleOp>> Compilation::stepAt(int64_t size,
   return std::move(parsed);
 }
 
+/// The ops of each node of the model.
+static llvm::MapVector<StringRef, SmallVector<Operation *>>
+opsByNode(ModuleOp module) {
+  llvm::MapVector<StringRef, SmallVector<Operation *>> ops;
+  for (Operation *op : flat(module))
+    if (auto name = dyn_cast<NameLoc>(op->getLoc()))
+      ops[name.getName()].push_back(op);
+  return ops;
+}
+
+static bool sameNames(ArrayRef<Operation *> some,
+                      ArrayRef<Operation *> others) {
+  return llvm::equal(some, others, [](Operation *a, Operation *b) {
+    return a->getName() == b->getName();
+  });
+}
+
+/// Compares the model near the least size with what those near the largest say
+/// of it: a number with a bound (min(size, 128)) is a polynomial on either side
+/// of it. Nodes that fold to small tables there, as positions and masks do, are
+/// left out: they read no data.
+llvm::Error Compilation::compareImports(ArrayRef<int64_t> sizes) {
+  const SizeRange &range = *opts.sizes;
+  int64_t least = std::max(range.low, kLeastCompared);
+  while (!isPrime(least))
+    ++least;
+  if (least >= sizes[2])
+    return llvm::Error::success();
+  SmallVector<OwningOpRef<ModuleOp>> owned;
+  SmallVector<ModuleOp> modules;
+  for (int64_t size : {sizes[0], sizes[1], sizes[2], least}) {
+    TensorMap values;
+    auto made = stepAt(size, /*imports=*/true, values);
+    if (!made)
+      return made.takeError();
+    owned.push_back(std::move(*made));
+    modules.push_back(*owned.back());
+  }
+  ModuleOp there = modules.pop_back_val();
+  Resizer resizer(sizes.take_front(3), least);
+  OwningOpRef<ModuleOp> said = resizer.run(modules);
+  if (!said)
+    return differ(range, sizes[1], sizes[0], resizer.failedAt,
+                  "the model is another");
+  auto ops = opsByNode(*said), others = opsByNode(there);
+  for (auto &[node, own] : ops) {
+    auto found = others.find(node);
+    if (found == others.end() || !sameNames(own, found->second))
+      continue;
+    for (auto [a, b] : llvm::zip(own, found->second))
+      if (a->getResultTypes() != b->getResultTypes() ||
+          a->getAttrDictionary() != b->getAttrDictionary())
+        return differ(range, least, sizes[0], b, "the model is another");
+  }
+  return llvm::Error::success();
+}
+
+/// Constants of a size have to be the first part of the largest's, whose place
+/// they share.
+static llvm::Error comparePrefix(const SizeRange &range, int64_t size,
+                                 const HostTensor &part,
+                                 const HostTensor &whole,
+                                 func::FuncOp function, StringRef name) {
+  if (part.shape() == whole.shape())
+    return llvm::Error::success();
+  size_t bytes =
+      size_t(part.numElements()) * size_t(dtypeSize(part.dtype()));
+  bool outermost = true; // of dimensions that are not 1
+  for (auto [a, b] : llvm::zip(part.shape(), whole.shape())) {
+    if (a != b && !outermost)
+      bytes = 0;
+    outermost &= a == 1 && b == 1;
+  }
+  if (bytes && std::memcmp(part.rawData(), whole.rawData(), bytes) == 0)
+    return llvm::Error::success();
+  return differ(range, size, range.high, function,
+                "the constant '" + name.str() + "' has other numbers");
+}
+
+/// Notes on a kernel which of its sizes another one has otherwise.
+static void noteOpenSizes(func::FuncOp kernel, func::FuncOp other) {
+  std::set<int64_t> open;
+  auto look = [&](Type one, Type two) {
+    for (auto [a, b] : llvm::zip(cast<RankedTensorType>(one).getShape(),
+                                 cast<RankedTensorType>(two).getShape()))
+      if (a != b)
+        open.insert(a);
+  };
+  for (auto [a, b] :
+       llvm::zip(kernel.getArgumentTypes(), other.getArgumentTypes()))
+    look(a, b);
+  for (auto [a, b] : llvm::zip(kernel.front(), other.front()))
+    for (auto [x, y] : llvm::zip(a.getResultTypes(), b.getResultTypes()))
+      look(x, y);
+  if (!open.empty())
+    kernel->setAttr(kOpenSizesAttr,
+                    DenseI64ArrayAttr::get(
+                        kernel.getContext(),
+                        SmallVector<int64_t>(open.begin(), open.end())));
+}
+
 /// Compiles the model at several sizes up to its kernels, and makes the step of
 /// the largest from them.
 llvm::Error Compilation::lookAtSizes() {
@@ -505,10 +648,25 @@ llvm::Error Compilation::lookAtSizes() {
   SmallVector<ModuleOp> modules;
   SmallVector<int64_t> sizes;
   for (int64_t size : sizesToCompare(range)) {
-    auto made = stepAt(size, /*alone=*/false);
+    TensorMap values;
+    auto made = stepAt(size, /*imports=*/false, values);
     if (!made)
       return made.takeError();
     dropOthers(**made);
+    for (const char *name : kFunctions)
+      if (auto function = (*made)->lookupSymbol<func::FuncOp>(name))
+        for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+          if (argumentRole(function, i) != roles::kConstant)
+            continue;
+          std::string constant = argumentName(function, i);
+          const HostTensor *part = values.find(constant);
+          auto whole = imported.weights.find(constant);
+          if (part && whole != imported.weights.end() &&
+              size <= range.high)
+            if (llvm::Error error = comparePrefix(
+                    range, size, *part, whole->second, function, constant))
+              return error;
+        }
     for (const char *name : kFunctions) {
       if (modules.empty())
         break;
@@ -526,6 +684,8 @@ llvm::Error Compilation::lookAtSizes() {
     sizes.push_back(size);
     unplannedAt.emplace_back(size, std::move(*made));
   }
+  if (llvm::Error error = compareImports(sizes))
+    return error;
   nameKernels(modules);
   Builder builder(context.get());
   for (const char *name : kFunctions)
@@ -539,6 +699,10 @@ llvm::Error Compilation::lookAtSizes() {
   if (!largest)
     return differ(range, sizes[1], sizes[0], resizer.failedAt,
                   "sizes or numbers do not follow it: they are others");
+  for (auto kernel : largest->getOps<func::FuncOp>())
+    if (kernel->hasAttr(attrs::kKernel))
+      noteOpenSizes(kernel, modules.front().lookupSymbol<func::FuncOp>(
+                                kernel.getSymName()));
   if (failed(verify(*largest)))
     return makeError(ExitInternal, "the step of the largest size is wrong");
   imported.module = std::move(largest);
@@ -568,28 +732,6 @@ static llvm::Error resize(ModuleOp planned, ModuleOp unplanned) {
     }
   }
   return llvm::Error::success();
-}
-
-/// Notes on a kernel which of its sizes another one has otherwise.
-static void noteOpenSizes(func::FuncOp kernel, func::FuncOp other) {
-  std::set<int64_t> open;
-  auto look = [&](Type one, Type two) {
-    for (auto [a, b] : llvm::zip(cast<RankedTensorType>(one).getShape(),
-                                 cast<RankedTensorType>(two).getShape()))
-      if (a != b)
-        open.insert(a);
-  };
-  for (auto [a, b] :
-       llvm::zip(kernel.getArgumentTypes(), other.getArgumentTypes()))
-    look(a, b);
-  for (auto [a, b] : llvm::zip(kernel.front(), other.front()))
-    for (auto [x, y] : llvm::zip(a.getResultTypes(), b.getResultTypes()))
-      look(x, y);
-  if (!open.empty())
-    kernel->setAttr(kOpenSizesAttr,
-                    DenseI64ArrayAttr::get(
-                        kernel.getContext(),
-                        SmallVector<int64_t>(open.begin(), open.end())));
 }
 
 llvm::Expected<PlannedSizes> Compilation::planSizes() {

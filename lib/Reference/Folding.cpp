@@ -20,7 +20,7 @@ using namespace ckopt::reference;
 
 /// Returns whether results of this type may become constants of the IR. The
 /// product of the shape is avoided because it may overflow.
-static bool isSmall(Type type) {
+static bool isSmall(Type type, bool hasOpenSize) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape() ||
       !tensor.getElementType().isIntOrFloat())
@@ -28,7 +28,9 @@ static bool isSmall(Type type) {
   // Masks count as floats: they feed kernels, not shapes.
   Type element = tensor.getElementType();
   bool forShapes = isa<IntegerType>(element) && !element.isInteger(1);
-  int64_t limit = forShapes ? maxFoldedIntegerBytes : maxFoldedFloatBytes;
+  int64_t limit = hasOpenSize ? kFewBytes
+                  : forShapes ? maxFoldedIntegerBytes
+                              : maxFoldedFloatBytes;
   int64_t room = limit / ((element.getIntOrFloatBitWidth() + 7) / 8);
   if (llvm::is_contained(tensor.getShape(), 0))
     return true;
@@ -55,6 +57,10 @@ struct ReferenceFold : DialectFoldInterface {
       return failure();
     // The operands must be small too, or folding a long reduction would cost
     // more than running it.
+    auto module = op->getParentOfType<ModuleOp>();
+    auto isSmall = [open = module && module->hasAttr(kOpenSizeAttr)](Type t) {
+      return ::isSmall(t, open);
+    };
     if (!llvm::all_of(op->getResultTypes(), isSmall) ||
         !llvm::all_of(op->getOperandTypes(), isSmall))
       return foldSplat(op, operands, results);

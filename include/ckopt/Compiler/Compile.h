@@ -119,9 +119,11 @@ private:
   llvm::Error checkEmit() const;
   llvm::Error checkWithTwoSamples();
   llvm::Error runPlanning();
+  llvm::Error settleSizes();
   llvm::Error lookAtSizes();
-  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> stepAt(int64_t size,
-                                                           bool alone);
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  stepAt(int64_t size, bool imports, TensorMap &values);
+  llvm::Error compareImports(llvm::ArrayRef<int64_t> sizes);
   llvm::Expected<PlannedSizes> planSizes();
   llvm::Error settleTarget();
   llvm::Error judgeExport() const;

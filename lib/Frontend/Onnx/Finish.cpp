@@ -105,7 +105,7 @@ static bool isElementwise(Operation *op) {
 }
 
 void GraphImporter::outlineLargeConstants() {
-  constexpr int64_t limit = 4 << 10;
+  int64_t limit = smallConstant();
   llvm::MapVector<Attribute, Value> made;
   int64_t count = 0;
   for (ConstantOp op : llvm::make_early_inc_range(body->getOps<ConstantOp>())) {
@@ -116,8 +116,9 @@ void GraphImporter::outlineLargeConstants() {
     HostTensor host = toHost(value);
     builder.setInsertionPoint(op);
     Value formula = makeBand(builder, op.getLoc(), type, host);
-    if (!formula && llvm::all_of(op->getUsers(), isElementwise))
-      formula = makeRange(builder, op.getLoc(), type, host);
+    if (!formula && (plan.hasOpenSize ||
+                     llvm::all_of(op->getUsers(), isElementwise)))
+      formula = makeRange(builder, op.getLoc(), type, host, plan.hasOpenSize);
     if (formula) {
       op.getOutput().replaceAllUsesWith(formula);
       op.erase();
@@ -144,7 +145,7 @@ void GraphImporter::outlineLargeConstants() {
       continue;
     if (Value formula = makeRange(builder, func.getLoc(),
                                   cast<RankedTensorType>(value.getType()),
-                                  weight->second)) {
+                                  weight->second, plan.hasOpenSize)) {
       value.replaceAllUsesWith(formula);
       argument.isMade = true;
     }

@@ -22,11 +22,27 @@ static Value makeIota(TensorBuilder &b, RankedTensorType type, int64_t axis,
 }
 
 Value onnx_frontend::makeRange(OpBuilder &builder, Location loc,
-                               RankedTensorType type, const HostTensor &value) {
+                               RankedTensorType type, const HostTensor &value,
+                               bool floats) {
   constexpr int64_t most = int64_t(1) << 31; // exact in f64 and in i64
   int64_t count = value.numElements();
-  if (isFloat(value.dtype()) || value.dtype() == DType::Bool || count < 2)
+  if (value.dtype() == DType::Bool || count < 2)
     return {};
+  if (isFloat(value.dtype())) { // floats that are integers, which are exact
+    if (!floats)
+      return {};
+    for (int64_t i = 0; i < count; ++i)
+      if (double number = value.getDouble(i);
+          !(std::abs(number) <= 1 << 24) || number != std::floor(number) ||
+          std::signbit(number) != (number < 0))
+        return {};
+    auto whole = value.convertTo(DType::I64, Conversion::AllowTruncation);
+    if (!whole) {
+      llvm::consumeError(whole.takeError());
+      return {};
+    }
+    return makeRange(builder, loc, type, *whole, floats);
+  }
   int64_t start = value.getInt(0), stride = count, axis = 0;
   for (;; ++axis) { // the first along which numbers differ
     if (axis == type.getRank())

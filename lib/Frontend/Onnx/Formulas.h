@@ -16,10 +16,11 @@
 
 namespace ckopt::onnx_frontend {
 
-/// Returns integers in equal steps along one dimension, the same along others;
-/// null for other constants.
+/// Returns integers in equal steps along one dimension, the same along others,
+/// also as `floats` if these are allowed; null for other constants.
 mlir::Value makeRange(mlir::OpBuilder &builder, mlir::Location loc,
-                      mlir::RankedTensorType type, const HostTensor &value);
+                      mlir::RankedTensorType type, const HostTensor &value,
+                      bool floats = false);
 
 /// Returns a matrix, or several equal ones, with one number (or bool) where the
 /// distance of column and row is at most a constant, and greater than another

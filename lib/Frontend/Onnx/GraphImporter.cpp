@@ -155,9 +155,13 @@ Value GraphImporter::constant(Location loc, const HostTensor &given,
     value = llvm::cantFail(value.convertTo(DType::F64)); // widening always fits
   auto type = RankedTensorType::get(value.shape(), elementType(value.dtype()));
   bool splat = isSplat(value);
+  if (plan.hasOpenSize && !splat && value.sizeInBytes() > smallConstant())
+    if (Value made = makeRange(builder, loc, type, value, /*floats=*/true))
+      return made; // is not folded with others to a table
   // Integers stay in the IR for folding, up to the folder's own limit.
-  constexpr int64_t floatLimit = 4 << 10, integerLimit = 64 << 10;
-  int64_t limit = ckopt::isFloat(value.dtype()) ? floatLimit : integerLimit;
+  constexpr int64_t integerLimit = 64 << 10;
+  int64_t limit =
+      ckopt::isFloat(value.dtype()) ? smallConstant() : integerLimit;
   if (!splat && value.sizeInBytes() > limit) {
     if (Value made = makeBand(builder, loc, type, value))
       return made;
@@ -508,6 +512,8 @@ LogicalResult GraphImporter::run() {
   MLIRContext *context = builder.getContext();
   Location loc = UnknownLoc::get(context);
   result.module = ModuleOp::create(loc);
+  if (plan.hasOpenSize)
+    (*result.module)->setAttr(kOpenSizeAttr, builder.getUnitAttr());
   builder.setInsertionPointToEnd(result.module->getBody());
   func = func::FuncOp::create(builder, loc, "forward",
                               builder.getFunctionType({}, {}));

@@ -9,6 +9,7 @@
 #include "BatchScaling.h"
 #include "Reader/OnnxModel.h"
 #include "WeightRoles.h"
+#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -45,6 +46,7 @@ struct ImportPlan {
   /// shows.
   bool trainingForm = false;
   bool f64 = false;
+  bool hasOpenSize = false; ///< ImportOptions::hasOpenSize
 };
 
 /// Builds @forward from one graph. Diagnostics go to the context's handler,
@@ -178,6 +180,8 @@ private:
   void settleUpdates();
   void removeDeadOps();
   void outlineLargeConstants();
+  /// The most bytes of a constant that is part of the step.
+  int64_t smallConstant() const { return plan.hasOpenSize ? kFewBytes : 4 << 10; }
   void removeUnusedArguments();
 
   const Model &model;

@@ -665,6 +665,7 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
                          node.inputs.size() > 2 && !node.inputs[2].empty();
   });
   plan.f64 = options.f64;
+  plan.hasOpenSize = options.hasOpenSize;
 
   if (options.parts > 1 && batch)
     if (llvm::Error error = importWhole())

@@ -38,6 +38,26 @@ static ckrt_status checkWorld(const Manifest &m) {
   return CKRT_OK;
 }
 
+/// Computes a primitive in another form, whose workspace fits: with an open
+/// size, that of the largest was planned, and a library may need more for a
+/// smaller one.
+static bool useOtherForm(PrimitiveDesc desc, const CallInfo &call,
+                         ckrt_env &env) {
+  for (LibraryForm form : {LibraryForm::InPlace, LibraryForm::Default,
+                           LibraryForm::Convolution, LibraryForm::OpenBlas}) {
+    std::string ignored;
+    desc.form = form;
+    auto made = Primitive::create(desc, env.threads, ignored);
+    if (!made || made->workspaceBytes() > call.workspaceBytes)
+      continue;
+    env.primitives[static_cast<size_t>(call.primitive)] = made.get();
+    env.owned.push_back(std::move(made));
+    env.ownedDescs.push_back(desc);
+    return true;
+  }
+  return false;
+}
+
 static ckrt_status makePrimitives(const Manifest &m, ckrt_env &env) {
   if (ckrt_status status = checkWorld(m))
     return status;
@@ -52,6 +72,9 @@ static ckrt_status makePrimitives(const Manifest &m, ckrt_env &env) {
     if (call.primitive < 0)
       continue;
     int64_t needed = env.primitives[call.primitive]->workspaceBytes();
+    if (needed > call.workspaceBytes && m.open.size < m.open.high &&
+        useOtherForm(m.primitives[call.primitive], call, env))
+      continue;
     if (needed > call.workspaceBytes)
       return fail(CKRT_WRONG_MACHINE,
                   call.source + " (" + describe(m.primitives[call.primitive]) +

@@ -39,6 +39,9 @@ public:
   StepLowering(ModuleOp planned, const LowerStepOptions &options, bool isOpen)
       : planned(planned), options(options), isOpen(isOpen),
         context(planned.getContext()), builder(context) {}
+  /// Takes the grains of another size, in the order of stages: they decide no
+  /// bit, and are no polynomials.
+  void useGrains(const StepLowering &other) { given = other.grains; }
 
   /// Emits the kernels, before their lowering.
   LogicalResult emitKernels();
@@ -70,6 +73,12 @@ private:
   /// Emits a return of the status if it is not zero.
   void returnOnFailure(Location loc, Value status);
 
+  int64_t grainOf(const KernelStage &stage) {
+    grains.push_back(grains.size() < given.size() ? given[grains.size()]
+                                                  : stage.grain);
+    return grains.back();
+  }
+
   Value constant(Location loc, int64_t value) {
     return LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
                                     builder.getI64IntegerAttr(value));
@@ -78,6 +87,7 @@ private:
   ModuleOp planned;
   const LowerStepOptions &options;
   bool isOpen;
+  std::vector<int64_t> grains, given;
   MLIRContext *context;
   OpBuilder builder;
   Type pointer;
@@ -222,7 +232,7 @@ void StepLowering::emitBlocks(Location loc, const KernelCode &code,
     LLVM::CallOp::create(
         builder, loc, calls.parallelFor,
         ValueRange{env, fill, given, first, constant(loc, block.trips),
-                   constant(loc, code.stages.front().grain), scratch});
+                   constant(loc, grainOf(code.stages.front())), scratch});
     for (auto [i, arg] : llvm::enumerate(block.args)) {
       Value base = arg.number == KernelCode::kFactor
                        ? scratch
@@ -272,7 +282,8 @@ LogicalResult StepLowering::lowerCall(KernelCallOp call,
                                       int32_t function) {
   Location loc = call.getLoc();
   const KernelCode &code = kernels[call.getCallee()];
-  if (code.workspaceBytes > int64_t(call.getWorkspace()))
+  // At other sizes than the planned one, the session looks at it.
+  if (!isOpen && code.workspaceBytes > int64_t(call.getWorkspace()))
     return call.emitError("planned with ")
            << call.getWorkspace() << " bytes of workspace, the kernel needs "
            << code.workspaceBytes << "; run annotate-kernels before planning";
@@ -322,9 +333,7 @@ LogicalResult StepLowering::lowerCall(KernelCallOp call,
       break; // they run it
     Value kernel =
         LLVM::AddressOfOp::create(builder, loc, pointer, stage.symbol);
-    // Near sizes share a power of two.
-    int64_t grain = isOpen ? int64_t(llvm::bit_floor(uint64_t(stage.grain)))
-                        : stage.grain;
+    int64_t grain = grainOf(stage);
     LLVM::CallOp::create(builder, loc, calls.parallelFor,
                          ValueRange{env, kernel, argsArray, scalarsArray,
                                     constant(loc, stage.trip),
@@ -452,6 +461,7 @@ ckopt::lowerSizes(ModuleOp largest, const PlannedSizes &sizes,
   for (auto &lowering : all) {
     owned.push_back(ModuleOp::create(largest.getLoc()));
     functions.push_back(*owned.back());
+    lowering->useGrains(*all.front());
     if (failed(lowering->lowerFunctions(functions.back())))
       return fail();
     manifests.push_back(lowering->manifest());

@@ -66,6 +66,10 @@ struct ImportOptions {
   /// node keeps the file's mode.
   bool trainMode = true;
   bool f64 = false; ///< every float32 becomes float64
+  /// The step is compared with those of other sizes: constants of more than a
+  /// few numbers are formulas (ranges, bands) or arguments, as those of many
+  /// are in any case, so that their numbers are not part of it.
+  bool hasOpenSize = false;
   /// How many names each remark lists.
   size_t namesInRemarks = kNamesInRemarks;
 };

@@ -21,6 +21,11 @@ namespace ckopt {
 /// ElementsAttr of a pin's type: the number for the whole batch.
 inline constexpr llvm::StringLiteral kWholeBatchAttr = "ckopt.whole_batch";
 
+/// On modules that are compared at several sizes of a dimension: ops fold to
+/// constants of a few numbers alone, or tables would be those of one size.
+inline constexpr llvm::StringLiteral kOpenSizeAttr = "ckopt.open_size";
+inline constexpr int64_t kFewBytes = 64;
+
 /// Replaces the pins by the whole batch's numbers, or by the part's.
 void settleBatchNumbers(mlir::func::FuncOp function, bool whole);
 
