@@ -87,17 +87,35 @@ llvm::Error Compilation::emit() {
                            std::vector<char> &data) {
     return embedWeights(manifest, data);
   };
-  std::optional<PlannedSizes> sizes;
-  if (opts.sizes) {
-    if (llvm::Error error = planSizes().moveInto(sizes))
+  auto emitUpTo = [&](ModuleOp planned, int64_t high,
+                      std::unique_ptr<StepCode> &into) -> llvm::Error {
+    std::optional<PlannedSizes> sizes;
+    if (opts.sizes) {
+      if (llvm::Error error = planSizes(planned, high).moveInto(sizes))
+        return error;
+      options.sizes = &*sizes;
+    }
+    return targetInfo->emit(planned, options).moveInto(into);
+  };
+  if (llvm::Error error =
+          emitUpTo(module(), opts.sizes ? opts.sizes->high : 0, stepCode))
+    return error;
+  for (Schedule &schedule : smaller)
+    if (llvm::Error error =
+            emitUpTo(*schedule.planned, schedule.high, schedule.code))
       return error;
-    options.sizes = &*sizes;
-  }
-  auto code = targetInfo->emit(module(), options);
-  if (!code)
-    return code.takeError();
-  stepCode = std::move(*code);
+  unplannedAt.clear(); // large, and made into code
+  for (Schedule &schedule : smaller)
+    schedule.planned = nullptr;
   return llvm::Error::success();
+}
+
+const StepCode &Compilation::codeAt(int64_t size) const {
+  const StepCode *code = stepCode.get();
+  for (const Schedule &schedule : smaller)
+    if (size && size <= schedule.high)
+      code = schedule.code.get();
+  return *code;
 }
 
 const runtime::Manifest &Compilation::manifest() const {

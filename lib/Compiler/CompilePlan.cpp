@@ -195,11 +195,6 @@ llvm::Error Compilation::runPlanning() {
   if (opts.sizes) {
     if (llvm::Error error = lookAtSizes())
       return error;
-    PassManager annotation(context.get());
-    addAnnotation(annotation, opts.step, *targetInfo);
-    if (failed(annotation.run(module())))
-      return toldError(ExitInputError,
-                       "stopped at the largest size by what is said above");
     noteUnplanned();
     control.from = "remat";
   }
@@ -214,6 +209,8 @@ llvm::Error Compilation::runPlanning() {
   summarize();
   noteTargets();
   before.budget = planSummary.figures.budget;
+  if (!error && opts.sizes)
+    error = planSmaller();
   return error;
 }
 

@@ -694,18 +694,10 @@ llvm::Error Compilation::lookAtSizes() {
         for (ModuleOp module : modules)
           opsOf(module.lookupSymbol<func::FuncOp>(name))[i]->setAttr(
               kOriginAttr, builder.getI64IntegerAttr(int64_t(i)));
-  Resizer resizer(sizes, range.high);
-  OwningOpRef<ModuleOp> largest = resizer.run(modules);
+  auto largest = unplannedStep(range.high);
   if (!largest)
-    return differ(range, sizes[1], sizes[0], resizer.failedAt,
-                  "sizes or numbers do not follow it: they are others");
-  for (auto kernel : largest->getOps<func::FuncOp>())
-    if (kernel->hasAttr(attrs::kKernel))
-      noteOpenSizes(kernel, modules.front().lookupSymbol<func::FuncOp>(
-                                kernel.getSymName()));
-  if (failed(verify(*largest)))
-    return makeError(ExitInternal, "the step of the largest size is wrong");
-  imported.module = std::move(largest);
+    return largest.takeError();
+  imported.module = std::move(*largest);
   return llvm::Error::success();
 }
 
@@ -718,9 +710,17 @@ static llvm::Error resize(ModuleOp planned, ModuleOp unplanned) {
       continue;
     auto ops = opsOf(model);
     function.setType(model.getFunctionType());
-    for (auto [argument, other] :
-         llvm::zip_equal(function.getArguments(), model.getArguments()))
-      argument.setType(other.getType());
+    // What planning noted stays; what the model says follows the size.
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      function.getArgument(i).setType(model.getArgument(i).getType());
+      if (DictionaryAttr noted = model.getArgAttrDict(i))
+        for (NamedAttribute attr : noted)
+          function.setArgAttr(i, attr.getName(), attr.getValue());
+    }
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (DictionaryAttr noted = model.getResultAttrDict(i))
+        for (NamedAttribute attr : noted)
+          function.setResultAttr(i, attr.getName(), attr.getValue());
     for (Operation &op : function.front().without_terminator()) {
       auto origin = op.getAttrOfType<IntegerAttr>(kOriginAttr);
       if (!origin)
@@ -734,15 +734,81 @@ static llvm::Error resize(ModuleOp planned, ModuleOp unplanned) {
   return llvm::Error::success();
 }
 
-llvm::Expected<PlannedSizes> Compilation::planSizes() {
+/// Makes the step before planning at a size, from those that were compared.
+llvm::Expected<OwningOpRef<ModuleOp>> Compilation::unplannedStep(int64_t size) {
+  const SizeRange &range = *opts.sizes;
+  SmallVector<ModuleOp> modules;
+  SmallVector<int64_t> sizes;
+  for (auto &[own, module] : unplannedAt) {
+    sizes.push_back(own);
+    modules.push_back(*module);
+  }
+  Resizer resizer(sizes, size);
+  OwningOpRef<ModuleOp> made = resizer.run(modules);
+  if (!made)
+    return differ(range, sizes[1], sizes[0], resizer.failedAt,
+                  "sizes or numbers do not follow it: they are others");
+  for (auto kernel : made->getOps<func::FuncOp>())
+    if (kernel->hasAttr(attrs::kKernel))
+      noteOpenSizes(kernel, modules.front().lookupSymbol<func::FuncOp>(
+                                kernel.getSymName()));
+  if (failed(verify(*made)))
+    return makeError(ExitInternal, "the step of another size is wrong");
+  PassManager annotation(context.get());
+  addAnnotation(annotation, opts.step, *targetInfo);
+  if (failed(annotation.run(*made)))
+    return toldError(ExitInputError, "stopped at a size of " + Twine(size) +
+                                         " by what is said above");
+  return std::move(made);
+}
+
+/// Where the largest size recomputes to stay inside of its budget, smaller ones
+/// need not: plans half of the size, and half of that, until nothing is
+/// recomputed. Their arena is that of the largest.
+llvm::Error Compilation::planSmaller() {
+  const SizeRange &range = *opts.sizes;
+  StepOptions step = opts.step;
+  step.remat.budget = {MemoryBudget::Kind::Bytes, planSummary.figures.arena, 1};
+  int64_t recomputed = planSummary.figures.recomputed;
+  for (int64_t high = range.high / 2; recomputed > 0 && high > range.low;
+       high /= 2) {
+    auto made = unplannedStep(high);
+    if (!made)
+      return made.takeError();
+    RematResult result;
+    auto phases = buildPhases(step, *targetInfo, &result);
+    if (!phases)
+      return phases.takeError();
+    PhaseControl control;
+    control.from = "remat";
+    if (llvm::Error error = runPhases(**made, *phases, control))
+      return error;
+    recomputed = 0;
+    (*made)->walk([&](KernelCallOp call) {
+      recomputed += call.getClone().has_value();
+    });
+    Schedule &schedule = smaller.emplace_back();
+    schedule.high = high;
+    schedule.planned = std::move(*made);
+    if (const RematPlan *plan = result.mainPlan())
+      schedule.figures = getFigures(*plan);
+    remark("sizes of '" + shownName(range) + "' up to " +
+           std::to_string(high) + " have a schedule of their own, which "
+           "recomputes " + std::to_string(recomputed) + " calls");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<PlannedSizes> Compilation::planSizes(ModuleOp planned,
+                                                    int64_t high) {
   PlannedSizes sizes;
   sizes.range.name = shownName(*opts.sizes);
   sizes.range.low = opts.sizes->low;
-  sizes.range.high = sizes.range.size = opts.sizes->high;
+  sizes.range.high = sizes.range.size = high;
   for (auto [i, entry] : llvm::enumerate(unplannedAt)) {
     ModuleOp unplanned = *entry.second;
     ModuleOp neighbor = *unplannedAt[i ? i - 1 : 1].second;
-    OwningOpRef<ModuleOp> made = module().clone();
+    OwningOpRef<ModuleOp> made = planned.clone();
     if (llvm::Error error = resize(*made, unplanned))
       return std::move(error);
     for (func::FuncOp kernel :

@@ -130,7 +130,7 @@ llvm::Expected<std::unique_ptr<Session>>
 ckopt::open(const Compilation &compilation, const SessionOptions &options) {
   if (llvm::Error error = checkSession(compilation, options))
     return std::move(error);
-  const StepCode &code = *compilation.code();
+  const StepCode &code = compilation.codeAt(options.size);
   auto loaded = options.size ? code.loadAt(options.size) : code.load();
   if (!loaded)
     return loaded.takeError();

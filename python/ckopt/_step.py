@@ -569,11 +569,17 @@ class CompiledStep:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes: of the plan by role, and the peak that was measured so far."""
+        """Bytes: of the plan by role, and the peak that was measured so far.
+
+        ``at`` a size of a range: the plan's peak is that of the size, in the arena of
+        the largest; what was measured is all that ran in it.
+        """
         figures = self.plan.figures
         names = ("planned_peak_bytes", "budget_bytes", "parameter_bytes", "optimizer_bytes",
                  "state_bytes", "data_bytes")
         result = {name: figures[name] for name in names if name in figures}
+        if self._first is not None and self._open:
+            result["planned_peak_bytes"] = self._step.planned_bytes
         result["measured_peak_bytes"] = self._step.measured_peak()
         return result
 

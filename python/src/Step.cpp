@@ -272,6 +272,11 @@ static void bindFigures(nb::class_<Step> &step) {
   step.def_prop_ro("learning_rate", [](Step &self) {
     return self.plain([](StepRun &run) { return run.learningRate(); });
   });
+  step.def_prop_ro("planned_bytes", [](Step &self) {
+    return self.plain([](StepRun &run) {
+      return runtime::plannedBytes(run.session().manifest());
+    });
+  });
   step.def_prop_ro("open_size", [](Step &self) {
     const runtime::OpenSize open = self.plain(
         [](StepRun &run) { return run.session().manifest().open; });

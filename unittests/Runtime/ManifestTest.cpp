@@ -291,6 +291,42 @@ TEST(Manifest, GarbageBehindAValidChecksumNeverCrashes) {
   EXPECT_GT(accepted, 0);
 }
 
+TEST(Manifest, FollowsAnOpenSize) {
+  Manifest manifest = sample();
+  std::string error;
+  EXPECT_FALSE(resize(manifest, 3, error));
+  EXPECT_EQ(error, "the step was compiled for one size alone");
+  // The first dimension of the first tensor, and its bytes.
+  std::vector<int64_t *> fields = sizeFields(manifest);
+  TensorInfo &tensor = manifest.tensors.front();
+  auto number = [&](const int64_t *field) {
+    return std::find(fields.begin(), fields.end(), field) - fields.begin();
+  };
+  int64_t size = tensor.shape.front(), inside = tensor.strides.front();
+  manifest.open = {"rows", 1, size, size, {}};
+  manifest.open.fields = {
+      {number(tensor.shape.data()), 0, 1, 0},
+      {number(&tensor.bytes), 0, inside * dtypeSize(tensor.dtype), 0}};
+  std::vector<uint8_t> blob = serialize(manifest);
+  Manifest read;
+  ASSERT_TRUE(parse(blob.data(), blob.size(), read, error)) << error;
+  EXPECT_EQ(serialize(read), blob);
+  ASSERT_TRUE(resize(read, 1, error)) << error;
+  EXPECT_EQ(read.open.size, 1);
+  EXPECT_EQ(read.tensors.front().shape.front(), 1);
+  EXPECT_EQ(read.tensors.front().bytes, inside * dtypeSize(tensor.dtype));
+  EXPECT_LE(plannedBytes(read), plannedBytes(manifest));
+  ASSERT_TRUE(resize(read, size, error)) << error;
+  EXPECT_EQ(serialize(read), blob);
+  EXPECT_FALSE(resize(read, size + 1, error));
+  EXPECT_NE(error.find("from 1 to"), std::string::npos) << error;
+  EXPECT_FALSE(resize(read, 0, error));
+
+  manifest.open.fields.push_back({int64_t(fields.size()), 0, 1, 0});
+  blob = serialize(manifest);
+  EXPECT_FALSE(parse(blob.data(), blob.size(), read, error));
+}
+
 TEST(Manifest, SaysWhatIsWrong) {
   struct Case {
     std::function<void(Manifest &)> damage;

@@ -74,6 +74,9 @@ public:
   const TargetInfo *target() const { return targetInfo; }
   /// Null before emit().
   const StepCode *code() const { return stepCode.get(); }
+  /// The code for a size of the dimension that is left open (0: the largest):
+  /// each schedule is for sizes up to one.
+  const StepCode &codeAt(int64_t size) const;
   /// Empty before emit().
   const runtime::Manifest &manifest() const;
   TensorMap weights() const;
@@ -124,7 +127,10 @@ private:
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   stepAt(int64_t size, bool imports, TensorMap &values);
   llvm::Error compareImports(llvm::ArrayRef<int64_t> sizes);
-  llvm::Expected<PlannedSizes> planSizes();
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  unplannedStep(int64_t size);
+  llvm::Error planSmaller();
+  llvm::Expected<PlannedSizes> planSizes(mlir::ModuleOp planned, int64_t high);
   llvm::Error settleTarget();
   llvm::Error judgeExport() const;
   llvm::Error explainShare(llvm::Error error);
@@ -158,6 +164,14 @@ private:
   std::unique_ptr<StepCode> stepCode;
   /// With CompileOptions::sizes: the step before planning at some of them.
   std::vector<std::pair<int64_t, mlir::OwningOpRef<mlir::ModuleOp>>> unplannedAt;
+  /// Schedules for sizes up to a smaller one, which recompute less.
+  struct Schedule {
+    int64_t high = 0;
+    mlir::OwningOpRef<mlir::ModuleOp> planned;
+    RematFigures figures;
+    std::unique_ptr<StepCode> code;
+  };
+  std::vector<Schedule> smaller; ///< by falling sizes
 };
 
 /// Refuses names of files that writeWeights() cannot write; `what` is the flag

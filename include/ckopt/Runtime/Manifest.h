@@ -282,6 +282,9 @@ CKRT_EXPORT std::vector<int64_t *> sizeFields(Manifest &manifest);
 /// \p error: there is no range, or the size is outside of it.
 CKRT_EXPORT bool resize(Manifest &manifest, int64_t size, std::string &error);
 
+/// Returns the end of the last byte that a step may write, at its size.
+CKRT_EXPORT int64_t plannedBytes(const Manifest &manifest);
+
 /// Checks a manifest that did not come from a blob by the same rules.
 CKRT_EXPORT bool validate(const Manifest &manifest, std::string &error);
 

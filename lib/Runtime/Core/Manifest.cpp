@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/Manifest.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
@@ -365,6 +366,18 @@ bool ckopt::runtime::parse(const void *data, size_t size, Manifest &manifest,
     return false;
   manifest = std::move(parsed);
   return true;
+}
+
+int64_t ckopt::runtime::plannedBytes(const Manifest &manifest) {
+  int64_t end = 0;
+  for (const TensorInfo &tensor : manifest.tensors)
+    end = std::max(end, tensor.offset + tensor.bytes);
+  for (const CallInfo &call : manifest.calls) {
+    end = std::max(end, call.workspaceOffset + call.workspaceBytes);
+    for (const CallResult &result : call.results)
+      end = std::max(end, result.offset + result.bytes);
+  }
+  return end;
 }
 
 std::vector<int64_t *> ckopt::runtime::sizeFields(Manifest &manifest) {

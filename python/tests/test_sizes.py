@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One step for a range of lengths or of batches."""
+
+import ckopt
+import numpy
+import pytest
+from conftest import MODEL
+
+SETTINGS = dict(threads=2, effort=0, seed=1)
+
+
+def assert_near(some, others, tolerance):
+    """Relative to the largest number of each, or to a thousandth of the largest of all."""
+    largest = max(abs(value).max() for value in others.values())
+    for name, value in others.items():
+        limit = tolerance * max(abs(value).max(), 1e-3 * largest)
+        assert abs(some[name] - value).max() <= limit, name
+
+
+def assert_same_gradients(step, single, batch, tolerance):
+    loss, gradients = step.gradients(**batch)
+    wanted, others = single.gradients(**batch)
+    assert loss == pytest.approx(wanted, rel=tolerance)
+    assert_near(gradients, others, tolerance)
+
+
+def test_batches_of_a_range():
+    """Convolutions, batch norms and pooling, in double against steps of one batch each."""
+    def make(batch, **more):
+        return ckopt.compile(MODEL, loss="cross_entropy", optimizer="none", batch=batch,
+                             compute_type="f64", **more, **SETTINGS)
+
+    rng = numpy.random.default_rng(0)
+    step = make("1..24")
+    state = step.state_dict()
+    assert step.batch == 24
+    for size in (24, 1, 2, 7, 16, 23):
+        batch = dict(x=rng.random((size, 1, 8, 8)), y=rng.integers(0, 10, size))
+        single = make(size)
+        step.load_state_dict(state)  # running statistics
+        single.load_state_dict(state)
+        assert_same_gradients(step, single, batch, 1e-9)
+        assert step.at(batch=size).batch == size
+    with pytest.raises(ckopt.InputError, match="'x' has 25 along 'batch'.*for 1 to 24"):
+        step.gradients(x=rng.random((25, 1, 8, 8)), y=rng.integers(0, 10, 25))
+
+
+def test_a_run_of_batches_of_any_size():
+    """One optimizer state, under a budget: as steps of one arena that are each compiled."""
+    def make(batch):
+        return ckopt.compile(MODEL, loss="cross_entropy", batch=batch, budget="min",
+                             optimizer=ckopt.AdamW(lr=0.01), **SETTINGS)
+
+    step, largest = make("1..64"), make(64)
+    apart = {64: largest, 5: largest.at(batch=5), 40: largest.at(batch=40)}
+    rng = numpy.random.default_rng(1)
+    for size in (40, 5, 64, 5):
+        batch = dict(x=rng.random((size, 1, 8, 8), "f4"), y=rng.integers(0, 10, size))
+        assert step(**batch) == pytest.approx(apart[size](**batch), rel=1e-3)
+        sized = step.at(batch=size)
+        assert sized.memory["planned_peak_bytes"] <= step.memory["planned_peak_bytes"]
+    assert step.updates == 4 == step.at(batch=3).updates
+    assert step.memory["measured_peak_bytes"] == step.memory["planned_peak_bytes"]
+    assert_near(step.state_dict(), largest.state_dict(), 0.1)
+    ids = dict(x=rng.random((9, 1, 8, 8), "f4"), y=rng.integers(0, 10, 9))
+    assert step.evaluate(**ids)["loss"] == pytest.approx(largest.evaluate(**ids)["loss"], rel=1e-3)
+    assert step.predict(x=ids["x"]).shape == (9, 10)
+
+
+def test_small_sizes_are_measured_below_their_plan():
+    for size in (1, 8, 9, 16):
+        step = ckopt.compile(MODEL, loss="cross_entropy", batch="1..16", budget="min",
+                             optimizer="sgd", **SETTINGS)
+        step(x=numpy.zeros((size, 1, 8, 8), "f4"), y=numpy.zeros(size, int))
+        memory = step.at(batch=size).memory
+        assert memory["measured_peak_bytes"] <= memory["planned_peak_bytes"]
+        if size == 16:
+            assert memory["measured_peak_bytes"] == memory["planned_peak_bytes"]
+
+
+@pytest.fixture(scope="module")
+def lengths(tmp_path_factory):
+    """A Llama with its own loss, of 2 to 64 tokens."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("transformers")
+    from test_weights import Loss, export_lengths, llama
+    path = tmp_path_factory.mktemp("lengths") / "m.onnx"
+    export_lengths(Loss(llama(3)), path)
+    del torch
+    return path
+
+
+def test_lengths_of_a_range(lengths):
+    def make(seq):
+        return ckopt.compile(lengths, optimizer="none", batch=3, dim={"seq": seq}, **SETTINGS)
+
+    rng = numpy.random.default_rng(2)
+    step = make("2..64")
+    for length in (64, 2, 3, 17, 33, 63):
+        ids = rng.integers(0, 64, (3, length))
+        assert_same_gradients(step, make(length), dict(input_ids=ids, labels=ids), 1e-5)
+    with pytest.raises(ckopt.InputError, match="has 65 along 'seq'.*for 2 to 64"):
+        step.gradients(input_ids=numpy.zeros((3, 65), int), labels=numpy.zeros((3, 65), int))
+
+
+def test_lengths_recompute_as_they_must(lengths):
+    """Shorter rows have schedules of their own where the longest recompute."""
+    step = ckopt.compile(lengths, optimizer="adamw", batch=3, dim={"seq": "2..64"}, budget="min",
+                         **SETTINGS)
+    assert any("'seq' up to 32 have a schedule of their own" in text for text in step.messages)
+    free = ckopt.compile(lengths, optimizer="adamw", batch=3, dim={"seq": "2..64"}, **SETTINGS)
+    rng = numpy.random.default_rng(3)
+    for length in (64, 20, 5, 40):
+        ids = rng.integers(0, 64, (3, length))
+        assert step(input_ids=ids, labels=ids) == free(input_ids=ids, labels=ids)
+    state = free.state_dict()
+    for name, value in step.state_dict().items():
+        assert (value == state[name]).all(), name
+    assert step.memory["measured_peak_bytes"] <= step.memory["planned_peak_bytes"] < \
+        free.memory["planned_peak_bytes"]
+
+
+def test_ranges_that_cannot_be(lengths):
+    with pytest.raises(ckopt.UsageError, match="one range of sizes.*'batch' and 'seq'"):
+        ckopt.compile(lengths, batch="1..4", dim={"seq": "2..64"}, **SETTINGS)
+    with pytest.raises(ckopt.UsageError, match="blocks of rows"):
+        ckopt.compile(lengths, batch=2, dim={"seq": "2..64"}, tile_rows=16, **SETTINGS)
