@@ -142,9 +142,15 @@ void describeCost(func::FuncOp kernel, const KernelCode &code,
                   const MachineRates &rates, bool joins) {
   Builder builder(kernel.getContext());
   int64_t launches =
-      llvm::count_if(code.stages, [](auto &stage) { return stage.trip > 0; });
+      code.blocks.empty()
+          ? llvm::count_if(code.stages, [](auto &s) { return s.trip > 0; })
+          : 0;
   if (joins && isJoinable(kernel))
     launches = 0;
+  for (const KernelCode::ProductBlock &block : code.blocks)
+    launches += code.blockStages.empty()
+                    ? 2
+                    : 1 + code.blockStages[block.primitive].second;
   kernel->setAttr(attrs::kLaunches, builder.getI64IntegerAttr(launches));
   int64_t inFlight = code.bytesInFlight ? code.bytesInFlight
                                         : scalarBytes(kernel, code, rates);

@@ -12,6 +12,8 @@
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
 
+#include <utility>
+
 using namespace ckopt;
 using runtime::TensorRole;
 
@@ -85,17 +87,22 @@ llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
   if (error)
     return std::move(error);
   std::vector<CallTime> result;
+  double parts = 0;
   for (size_t i = 0; i < sums.size(); ++i) {
     const runtime::CallInfo &call = manifest.calls[i];
     if (manifest.functions[size_t(call.function)].name != "step")
       continue;
+    parts += sums[i];
+    if (manifest.isPart(call))
+      continue;
+    double time = std::exchange(parts, 0);
     std::string primitive;
     if (call.primitive >= 0)
       primitive =
           runtime::describe(manifest.primitives[size_t(call.primitive)]);
     result.push_back({call.kernel, call.source, primitive,
                       call.originalCall >= 0,
-                      onDevice ? sums[i] : sums[i] / double(steps)});
+                      onDevice ? time : time / double(steps)});
   }
   return std::move(result);
 }

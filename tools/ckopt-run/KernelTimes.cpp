@@ -112,7 +112,7 @@ void Times::add(void *self, int64_t call, int64_t launch, double seconds) {
   const LaunchInfo &one =
       launchesOf(times.manifest, info, times.own)[static_cast<size_t>(launch)];
   KernelTime &kernel = times.kernels[plannedName(times.manifest, info)];
-  kernel.calls += launch == 0;
+  kernel.calls += launch == 0 && !times.manifest.isPart(info);
   kernel.bytes += bytesOf(one);
   kernel.seconds += seconds;
   times.total += seconds;

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <ctime>
 #include <map>
+#include <utility>
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -85,9 +86,15 @@ struct Profile {
 
 std::vector<double> Profile::ofStep(const runtime::Manifest &manifest) const {
   std::vector<double> result;
-  for (size_t i = 0; i < seconds.size(); ++i)
-    if (manifest.functions[size_t(manifest.calls[i].function)].name == "step")
-      result.push_back(seconds[i]);
+  double parts = 0;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    const runtime::CallInfo &call = manifest.calls[i];
+    if (manifest.functions[size_t(call.function)].name != "step")
+      continue;
+    parts += seconds[i];
+    if (!manifest.isPart(call))
+      result.push_back(std::exchange(parts, 0));
+  }
   return result;
 }
 
@@ -101,7 +108,7 @@ Profile::byKernel(const runtime::Manifest &manifest) const {
     KernelLine &line = lines[call.kernel];
     line.seconds += seconds[i];
     line.processor += processor[i];
-    ++line.calls;
+    line.calls += !manifest.isPart(call);
     if (line.source.empty())
       line.source = call.source.substr(0, 60);
     if (call.primitive >= 0)

@@ -26,6 +26,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/MathExtras.h"
 #include <string>
 #include <utility>
 
@@ -74,6 +75,7 @@ struct KernelCode {
     int64_t firstTrip = 0, trips = 0;
     int64_t shift = 0; ///< bytes of the whole factor before the block
     llvm::SmallVector<BlockArg, 4> args;
+    unsigned fill = 0; ///< the stage that makes the block
   };
   /// A library kernel: ckrt_execute of `primitive` on `primitiveArgs`. If it
   /// also has stages, these replace the library if it refuses the call. Without
@@ -84,12 +86,21 @@ struct KernelCode {
   /// number primitiveArgs[i] (operands, then results).
   llvm::SmallVector<unsigned> primitiveArgs;
   llvm::SmallVector<KernelStage> stages;
-  /// A product by blocks of a factor: for one after the other, the only stage
-  /// writes it to the start of the workspace (`blockBytes`), and a primitive
-  /// multiplies it, with the rest of the workspace. `primitive` is the first.
+  /// A product by blocks of a factor: for one after the other, a stage writes
+  /// it to the start of the workspace (`blockBytes`), and a primitive
+  /// multiplies it, with the rest of the workspace. `primitive` is the first. A
+  /// launch gets the block's number as its scalar, and the block in place of
+  /// the result.
   llvm::SmallVector<ProductBlock, 0> blocks;
   llvm::SmallVector<runtime::PrimitiveDesc, 0> blockPrimitives;
+  /// For launches: the first stage that computes each of these on its arguments
+  /// where no library does, and how many. Empty: libraries do.
+  llvm::SmallVector<std::pair<unsigned, unsigned>, 0> blockStages;
   int64_t blockBytes = 0;
+  /// Where the rest of a launch's workspace begins.
+  int64_t restOffset() const {
+    return int64_t(llvm::alignTo(uint64_t(blockBytes), 256));
+  }
   /// Bytes at `scratch` (64-byte aligned), which are part of the call's planned
   /// workspace.
   int64_t workspaceBytes = 0;

@@ -255,6 +255,15 @@ struct Manifest {
   std::vector<KernelInfo> kernels; ///< of target Cuda
   OpenSize open;
 
+  /// Returns whether the call is work of a device for the results of the next
+  /// call that is no such part: a kernel's call may be several of them, each
+  /// with its own choice between a library and our kernels.
+  bool isPart(const CallInfo &call) const {
+    return call.results.empty() && !call.launches.empty() &&
+           !(call.primitive >= 0 &&
+             primitives[static_cast<size_t>(call.primitive)].allReduce.started);
+  }
+
   /// Returns the primitive that cuBLASLt or cuDNN runs for a call on a device,
   /// or -1; collectives are none.
   int32_t libraryPrimitive(const CallInfo &call) const {

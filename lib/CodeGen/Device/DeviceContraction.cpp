@@ -158,12 +158,16 @@ namespace {
 
 class DeviceContraction : public GeneratedKernel {
 public:
-  using GeneratedKernel::GeneratedKernel;
+  DeviceContraction(func::FuncOp kernel, const CodegenOptions &options,
+                    std::optional<runtime::PrimitiveDesc> given = {})
+      : GeneratedKernel(kernel, options), given(given) {}
 
   LogicalResult plan() override {
     if (failed(describePrimitive(kernel, options, code)))
       return failure();
     code.reuse = libraryReuse(kernel, code);
+    if (given)
+      code.primitive = *given;
     gemms = describe();
     for (DeviceGemm &gemm : gemms) {
       gemm.chooseShape({options.multiprocessors, options.sharedBytes},
@@ -227,6 +231,7 @@ private:
     return describeConvolution(code.primitive, first, second, third);
   }
 
+  std::optional<runtime::PrimitiveDesc> given;
   SmallVector<DeviceGemm, 0> gemms; ///< one after another
 };
 
@@ -236,4 +241,10 @@ std::unique_ptr<GeneratedKernel>
 codegen::makeDeviceContraction(func::FuncOp kernel,
                                const CodegenOptions &options) {
   return std::make_unique<DeviceContraction>(kernel, options);
+}
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeDeviceProduct(func::FuncOp kernel, const CodegenOptions &options,
+                           const runtime::PrimitiveDesc &product) {
+  return std::make_unique<DeviceContraction>(kernel, options, product);
 }

@@ -51,19 +51,19 @@ namespace {
 class ElementwiseKernel : public FormedKernel {
 public:
   ElementwiseKernel(func::FuncOp kernel, const CodegenOptions &options,
-                    bool byRows = false)
-      : FormedKernel(kernel, options), byRows(byRows) {}
+                    bool byRows = false, std::optional<Part> part = {})
+      : FormedKernel(kernel, options), byRows(byRows), part(part) {}
 
 protected:
   LogicalResult analyze() override {
     auto results = terminator.getOperands();
     if (results.empty())
       return kernel.emitError("kernel has no results");
-    auto type = cast<RankedTensorType>(results.front().getType());
+    RankedTensorType type = stored(results.front());
     Accesses accesses;
     SmallVector<AffineExpr> point = identityIndex(type.getRank(), ctx);
     for (Value result : results) {
-      auto other = cast<RankedTensorType>(result.getType());
+      RankedTensorType other = stored(result);
       if (other.getShape() != type.getShape())
         return kernel.emitError("results of an elementwise kernel must have "
                                 "one shape: ")
@@ -75,10 +75,13 @@ protected:
       return accesses.unsupported->emitOpError(
           "has no ElementModel (nor a RowModel, if it is of kind RowWise), and "
           "cannot be part of an elementwise kernel");
-    findReuse(accesses, point);
+    if (!part)
+      findReuse(accesses, point);
     SmallVector<int> classes(type.getRank(), 0);
     if (byRows)
       classes.front() = 1;
+    if (part) // its loop's positions lie elsewhere in operands
+      classes[part->axis] = 1;
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes,
                    openDims(type.getShape()), accesses, ctx);
     if (options.target->traits.form == StageForm::Ranges)
@@ -163,6 +166,16 @@ protected:
   }
 
 private:
+  /// Returns the type in which a result is stored: that of its part.
+  RankedTensorType stored(Value result) const {
+    auto type = cast<RankedTensorType>(result.getType());
+    if (!part)
+      return type;
+    SmallVector<int64_t> shape(type.getShape());
+    shape[part->axis] = part->count;
+    return RankedTensorType::get(shape, type.getElementType());
+  }
+
   /// Lets lanes run along the loop around a short innermost one, which would
   /// leave most of them empty: the two numbers of a byte are one each of 64
   /// bytes, and stored two apart.
@@ -216,13 +229,16 @@ private:
   void emitPoint(Emitter &e, ArrayRef<AffineExpr> outer, AffineExpr last) {
     SmallVector<AffineExpr> positions(outer);
     positions.push_back(last);
-    SmallVector<AffineExpr> index = domain->index(positions);
+    SmallVector<AffineExpr> index = domain->index(positions), whole(index);
+    if (part && part->step)
+      whole[part->axis] =
+          whole[part->axis] +
+          e.addSymbol(e.callScalar(0), /*nonNegative=*/true) * part->step;
     SmallVector<Value> elements;
     for (Value result : terminator.getOperands())
-      elements.push_back(e.emit(beforeRounding(result), index));
+      elements.push_back(e.emit(beforeRounding(result), whole));
     for (auto [r, element] : llvm::enumerate(elements))
-      e.store(r, cast<RankedTensorType>(terminator.getOperand(r).getType()),
-              index, element);
+      e.store(r, stored(terminator.getOperand(r)), index, element);
   }
 
   /// Emits the code of one thread.
@@ -382,7 +398,8 @@ private:
   int64_t inner = 1, block = 1;
   /// For a launch: the number of items, and elements of a thread.
   int64_t items = 0, width = 1;
-  bool byRows;         ///< the first dimension has a loop of its own
+  bool byRows; ///< the first dimension has a loop of its own
+  std::optional<Part> part;
   bool empty = false;  ///< there are no elements
   bool random = false; ///< some op draws random numbers
 };
@@ -398,4 +415,11 @@ codegen::makeElementwiseKernel(func::FuncOp kernel,
 std::unique_ptr<GeneratedKernel>
 codegen::makeRowsKernel(func::FuncOp kernel, const CodegenOptions &options) {
   return std::make_unique<ElementwiseKernel>(kernel, options, /*byRows=*/true);
+}
+
+std::unique_ptr<GeneratedKernel>
+codegen::makePartKernel(func::FuncOp kernel, const CodegenOptions &options,
+                        Part part) {
+  return std::make_unique<ElementwiseKernel>(kernel, options, /*byRows=*/false,
+                                             part);
 }

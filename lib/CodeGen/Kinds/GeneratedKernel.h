@@ -101,6 +101,17 @@ makeElementwiseKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 /// equal parts of that; it starts at the call's first scalar.
 std::unique_ptr<GeneratedKernel> makeRowsKernel(mlir::func::FuncOp kernel,
                                                 const CodegenOptions &options);
+/// A part of an elementwise kernel's result: `count` entries of one dimension,
+/// from `step` times the call's first scalar on (with step 0, from the first).
+struct Part {
+  unsigned axis = 0;
+  int64_t count = 0, step = 0;
+};
+/// Makes a launch that computes a part of the result, and stores it as a tensor
+/// of the part's own shape, row-major.
+std::unique_ptr<GeneratedKernel> makePartKernel(mlir::func::FuncOp kernel,
+                                                const CodegenOptions &options,
+                                                Part part);
 std::unique_ptr<GeneratedKernel>
 makeJoinedKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
@@ -111,13 +122,22 @@ std::unique_ptr<GeneratedKernel>
 makeStructuredKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
-/// Makes a product one factor of which the kernel makes from stored numbers.
+/// Make a product one factor of which the kernel makes from stored numbers: on
+/// ranges, and in launches.
 std::unique_ptr<GeneratedKernel>
 makeStoredProduct(mlir::func::FuncOp kernel, const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel>
+makeDeviceStoredProduct(mlir::func::FuncOp kernel,
+                        const CodegenOptions &options);
 
 /// Makes the same op as generated code, in launches.
 std::unique_ptr<GeneratedKernel>
 makeDeviceContraction(mlir::func::FuncOp kernel, const CodegenOptions &options);
+/// Makes a product of places that `product` describes, of which the kernel's
+/// only op gives the types.
+std::unique_ptr<GeneratedKernel>
+makeDeviceProduct(mlir::func::FuncOp kernel, const CodegenOptions &options,
+                  const runtime::PrimitiveDesc &product);
 std::unique_ptr<GeneratedKernel>
 makeDeviceAttention(mlir::func::FuncOp kernel, const CodegenOptions &options);
 

@@ -477,9 +477,10 @@ static bool leftToLibraries(func::FuncOp kernel,
 std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
   Operation &op = kernel.front().front();
-  if (options.target->traits.form == StageForm::Ranges &&
-      kernel.front().getOperations().size() > 2)
-    return makeStoredProduct(kernel, options);
+  if (kernel.front().getOperations().size() > 2)
+    return options.target->traits.form == StageForm::Ranges
+               ? makeStoredProduct(kernel, options)
+               : makeDeviceStoredProduct(kernel, options);
   if (options.target->traits.form == StageForm::Blocks &&
       isa<CollectiveOpInterface>(op))
     return makeDeviceCollective(kernel, options);

@@ -18,8 +18,7 @@
 // rounded more than once. Complexity: O(ops and blocks).
 //
 //===----------------------------------------------------------------------===//
-#include "GeneratedKernel.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "StoredProduct.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 
 using namespace mlir;
@@ -31,25 +30,83 @@ using runtime::MatMulDesc;
 /// it is small beside the weights of a model.
 static constexpr int64_t kBlockBytes = int64_t(8) << 20;
 
-static int64_t bytesOfElement(Value value) {
+int64_t codegen::bytesOfElement(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementTypeBitWidth() / 8;
+}
+
+LogicalResult StoredProduct::findFactor() {
+  product = terminator.getOperand(0).getDefiningOp();
+  auto contraction = dyn_cast_or_null<ContractionOpInterface>(product);
+  if (!contraction || terminator.getNumOperands() != 1 ||
+      contraction.getContractionKind() != ContractionKind::Product)
+    return kernel.emitError("a library kernel holds one op, or one product "
+                            "and what makes a factor of it");
+  for (OpOperand &operand : product->getOpOperands()) {
+    auto argument = dyn_cast<BlockArgument>(operand.get());
+    if (argument)
+      continue;
+    if (made || operand.getOperandNumber() > 1)
+      return refuse("makes one of two factors");
+    factor = operand.getOperandNumber();
+    made = operand.get();
+  }
+  if (!made)
+    return refuse("makes one of two factors");
+  matrix = cast<RankedTensorType>(made.getType());
+  while (auto view = made.getDefiningOp<ReshapeOp>())
+    made = view.getInput();
+  auto stored = cast<RankedTensorType>(made.getType());
+  if (matrix.getRank() != 2 || !isRowMajor(matrix) || !isRowMajor(stored) ||
+      stored.getRank() < 2 || !matrix.getNumElements())
+    return refuse("needs a row-major matrix, not ") << matrix;
+  return describeProduct(product, options, code.primitive);
+}
+
+OwningOpRef<func::FuncOp> StoredProduct::makeFiller() {
+  OwningOpRef<func::FuncOp> filler(kernel.clone());
+  Block &block = filler->front();
+  Operation *end = block.getTerminator();
+  Operation *multiplied = end->getOperand(0).getDefiningOp();
+  Value root = multiplied->getOperand(factor);
+  while (auto view = root.getDefiningOp<ReshapeOp>())
+    root = view.getInput();
+  end->setOperands(root);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (&op != end && op.use_empty())
+      op.erase();
+  filler->setType(
+      FunctionType::get(ctx, block.getArgumentTypes(), end->getOperandTypes()));
+  filler->getOperation()->setAttr(attrs::kKernel,
+                                  StringAttr::get(ctx, "elementwise"));
+  return filler;
+}
+
+int64_t StoredProduct::numberOf(unsigned operand) const {
+  return cast<BlockArgument>(product->getOperand(operand)).getArgNumber();
+}
+
+unsigned StoredProduct::addPrimitive(const runtime::PrimitiveDesc &desc) {
+  auto *known = llvm::find(code.blockPrimitives, desc);
+  auto number = unsigned(known - code.blockPrimitives.begin());
+  if (known == code.blockPrimitives.end())
+    code.blockPrimitives.push_back(desc);
+  return number;
+}
+
+void StoredProduct::reuseAddend() {
+  if (code.primitive.accumulate &&
+      llvm::hasSingleElement(kernel.getArgument(numberOf(2)).getUses()))
+    code.reuse.emplace_back(numberOf(2), 0);
 }
 
 namespace {
 
-class StoredProduct : public GeneratedKernel {
+class RangesProduct : public StoredProduct {
 public:
-  using GeneratedKernel::GeneratedKernel;
+  using StoredProduct::StoredProduct;
 
   LogicalResult plan() override {
-    product = terminator.getOperand(0).getDefiningOp();
-    auto contraction = dyn_cast_or_null<ContractionOpInterface>(product);
-    if (!contraction || terminator.getNumOperands() != 1 ||
-        contraction.getContractionKind() != ContractionKind::Product)
-      return kernel.emitError("a library kernel holds one op, or one product "
-                              "and what makes a factor of it");
-    if (failed(findFactor()) || failed(planFill()) ||
-        failed(describeProduct(product, options, code.primitive)))
+    if (failed(findFactor()) || failed(findUnits()) || failed(planFill()))
       return failure();
     return planBlocks();
   }
@@ -61,57 +118,20 @@ public:
   }
 
 private:
-  InFlightDiagnostic refuse(const Twine &why) {
-    return kernel.emitError("a product by blocks of a factor ") << why;
-  }
-
-  /// Finds the operand that the kernel makes, below reshapes.
-  LogicalResult findFactor() {
-    for (OpOperand &operand : product->getOpOperands()) {
-      auto argument = dyn_cast<BlockArgument>(operand.get());
-      if (argument)
-        continue;
-      if (made || operand.getOperandNumber() > 1)
-        return refuse("makes one of two factors");
-      factor = operand.getOperandNumber();
-      made = operand.get();
-    }
-    if (!made)
-      return refuse("makes one of two factors");
-    auto type = cast<RankedTensorType>(made.getType());
-    while (auto view = made.getDefiningOp<ReshapeOp>())
-      made = view.getInput();
-    auto stored = cast<RankedTensorType>(made.getType());
-    if (type.getRank() != 2 || !isRowMajor(type) || !isRowMajor(stored) ||
-        stored.getRank() < 2 || !type.getNumElements())
-      return refuse("needs a row-major matrix, not ") << type;
-    columns = type.getDimSize(1);
-    units = stored.getDimSize(0);
-    int64_t elements = type.getNumElements() / units;
+  LogicalResult findUnits() {
+    columns = matrix.getDimSize(1);
+    units = cast<RankedTensorType>(made.getType()).getDimSize(0);
+    int64_t elements = matrix.getNumElements() / units;
     if (elements % columns)
-      return refuse("needs whole rows: ") << stored << " and " << type;
+      return refuse("needs whole rows: ")
+             << made.getType() << " and " << matrix;
     unitRows = elements / columns;
     return success();
   }
 
-  /// Plans the stage that makes the factor, whose function is the kernel's
-  /// without the product.
+  /// Plans the stage that makes the factor.
   LogicalResult planFill() {
-    filler = OwningOpRef<func::FuncOp>(kernel.clone());
-    Block &block = filler->front();
-    Operation *end = block.getTerminator();
-    Operation *multiplied = end->getOperand(0).getDefiningOp();
-    Value root = multiplied->getOperand(factor);
-    while (auto view = root.getDefiningOp<ReshapeOp>())
-      root = view.getInput();
-    end->setOperands(root);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (&op != end && op.use_empty())
-        op.erase();
-    filler->setType(FunctionType::get(ctx, block.getArgumentTypes(),
-                                      end->getOperandTypes()));
-    filler->getOperation()->setAttr(attrs::kKernel,
-                                    StringAttr::get(ctx, "elementwise"));
+    filler = makeFiller();
     fill = makeRowsKernel(*filler, options);
     if (failed(fill->plan()))
       return failure();
@@ -154,10 +174,6 @@ private:
     int64_t blockBytes = llvm::alignTo(step * unitBytes, 64);
     int64_t resultBytes = bytesOfElement(product->getResult(0));
     unsigned other = 1 - factor;
-    auto numberOf = [&](unsigned operand) {
-      return int64_t(
-          cast<BlockArgument>(product->getOperand(operand)).getArgNumber());
-    };
     int64_t resultNumber = kernel.getNumArguments();
     for (int64_t b = 0; b < count; ++b) {
       int64_t first = b * step, some = std::min(step, units - first);
@@ -180,39 +196,31 @@ private:
             summed && b > 0 ? to
                             : KernelCode::BlockArg{numberOf(2), to.offset});
       block.args.push_back(to);
-      if (failed(addPrimitive(desc, block, blockBytes)))
+      if (failed(choosePrimitive(desc, block, blockBytes)))
         return failure();
       code.blocks.push_back(std::move(block));
     }
     code.library = true;
     code.primitive = code.blockPrimitives.front();
     code.blockBytes = blockBytes;
-    if (adds &&
-        llvm::hasSingleElement(kernel.getArgument(numberOf(2)).getUses()))
-      code.reuse.emplace_back(numberOf(2), 0);
+    reuseAddend();
     return success();
   }
 
   /// Finds or adds the primitive of a block.
-  LogicalResult addPrimitive(runtime::PrimitiveDesc desc,
-                             KernelCode::ProductBlock &block,
-                             int64_t blockBytes) {
+  LogicalResult choosePrimitive(runtime::PrimitiveDesc desc,
+                                KernelCode::ProductBlock &block,
+                                int64_t blockBytes) {
     LibraryChoice choice = options.target->chooseLibrary(desc, options);
     if (!choice.library)
       return refuse("has no library primitive: ") << choice.reason;
     desc.form = choice.form;
-    auto *known = llvm::find(code.blockPrimitives, desc);
-    block.primitive = unsigned(known - code.blockPrimitives.begin());
-    if (known == code.blockPrimitives.end())
-      code.blockPrimitives.push_back(desc);
+    block.primitive = addPrimitive(desc);
     code.workspaceBytes =
         std::max(code.workspaceBytes, blockBytes + choice.workspaceBytes);
     return success();
   }
 
-  Operation *product = nullptr;
-  unsigned factor = 0;
-  Value made; ///< the factor, below reshapes
   int64_t columns = 0;
   int64_t units = 0, unitRows = 0; ///< leading entries of `made`, rows of each
   OwningOpRef<func::FuncOp> filler;
@@ -223,5 +231,5 @@ private:
 
 std::unique_ptr<GeneratedKernel>
 codegen::makeStoredProduct(func::FuncOp kernel, const CodegenOptions &options) {
-  return std::make_unique<StoredProduct>(kernel, options);
+  return std::make_unique<RangesProduct>(kernel, options);
 }

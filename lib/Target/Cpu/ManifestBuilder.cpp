@@ -261,9 +261,9 @@ LogicalResult ckopt::addFunction(func::FuncOp function,
   return success();
 }
 
-runtime::CallInfo &CallRecorder::add(KernelCallOp call, int32_t primitive,
-                                     int32_t function,
-                                     runtime::Manifest &manifest) {
+/// Describes a call without its results.
+static runtime::CallInfo describeCall(KernelCallOp call, int32_t primitive,
+                                      int32_t function) {
   runtime::CallInfo info;
   info.function = function;
   info.kernel = call.getCallee().str();
@@ -271,6 +271,20 @@ runtime::CallInfo &CallRecorder::add(KernelCallOp call, int32_t primitive,
   info.primitive = primitive;
   info.workspaceOffset = call.getWorkspaceOffset().value_or(0);
   info.workspaceBytes = call.getWorkspace();
+  return info;
+}
+
+runtime::CallInfo &CallRecorder::addPart(KernelCallOp call, int32_t primitive,
+                                         int32_t function,
+                                         runtime::Manifest &manifest) {
+  manifest.calls.push_back(describeCall(call, primitive, function));
+  return manifest.calls.back();
+}
+
+runtime::CallInfo &CallRecorder::add(KernelCallOp call, int32_t primitive,
+                                     int32_t function,
+                                     runtime::Manifest &manifest) {
+  runtime::CallInfo info = describeCall(call, primitive, function);
   // What is in flight is written by another thread; its wait gives the results.
   bool starts = primitive >= 0 &&
                 manifest.primitives[size_t(primitive)].allReduce.started;

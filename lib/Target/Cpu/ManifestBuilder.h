@@ -42,6 +42,10 @@ class CallRecorder {
 public:
   runtime::CallInfo &add(KernelCallOp call, int32_t primitive, int32_t function,
                          runtime::Manifest &manifest);
+  /// Adds a part of a call: work that comes before the call's results, which
+  /// add() records with its last part.
+  runtime::CallInfo &addPart(KernelCallOp call, int32_t primitive,
+                             int32_t function, runtime::Manifest &manifest);
 
 private:
   /// Maps (function, node) to its first call.

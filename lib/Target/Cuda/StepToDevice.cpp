@@ -40,6 +40,16 @@ private:
   LogicalResult lowerFunction(func::FuncOp function, int32_t index);
   LogicalResult lowerCall(KernelCallOp call, const ValueOffsets &offsets,
                           int32_t function);
+  /// Adds, for each block of a product's factor, a call that makes it and one
+  /// that multiplies it, as each of these may be a library's.
+  LogicalResult addBlocks(KernelCallOp call, const KernelCode &code,
+                          const std::vector<runtime::LaunchPointer> &pointers,
+                          int32_t function);
+  /// Adds launches of stages with the same parameters.
+  LogicalResult addStages(KernelCallOp call, ArrayRef<KernelStage> stages,
+                          const std::vector<runtime::LaunchPointer> &pointers,
+                          ArrayRef<int64_t> scalars, int64_t scratch,
+                          std::vector<runtime::LaunchInfo> &into);
   void addRankLaunches(const KernelCode &code, int32_t primitive,
                        const std::vector<runtime::LaunchPointer> &pointers,
                        runtime::CallInfo &info);
@@ -60,6 +70,11 @@ private:
 /// Returns whether the kernel is a collective, or depends on the rank.
 static bool isOfRanks(const KernelCode &code) {
   return !code.primitiveArgs.empty() && runtime::isOfRanks(code.primitive.kind);
+}
+
+/// Returns whether the kernel is what a primitive describes.
+static bool isProduct(const KernelCode &code) {
+  return !code.primitiveArgs.empty() || !code.blocks.empty();
 }
 
 LogicalResult DeviceLowering::collectFunctions() {
@@ -101,11 +116,15 @@ LogicalResult DeviceLowering::emitKernels() {
       }
       bool ofRanks = isOfRanks(*code);
       if (code->library || ofRanks) {
-        primitives[name] = int32_t(lowered.manifest.primitives.size());
-        lowered.manifest.primitives.push_back(code->primitive);
+        auto &list = lowered.manifest.primitives;
+        primitives[name] = int32_t(list.size());
+        if (code->blocks.empty())
+          list.push_back(code->primitive);
+        list.insert(list.end(), code->blockPrimitives.begin(),
+                    code->blockPrimitives.end());
       }
       if (codegen.libraryWorkspace && !code->library && !ofRanks &&
-          !codegen.ownBesideLibraries && !code->primitiveArgs.empty())
+          !codegen.ownBesideLibraries && isProduct(*code))
         lowered.refusedPrimitives.push_back(
             {name.str(), runtime::describe(code->primitive),
              codegen.target->chooseLibrary(code->primitive, codegen)
@@ -117,13 +136,12 @@ LogicalResult DeviceLowering::emitKernels() {
       // Rates count only the multiplications of the result.
       if (auto time = kernel->getAttrOfType<FloatAttr>(attrs::kProductTime))
         products /= time.getValueAsDouble();
-      lowered.work.push_back({name.str(),
-                              code->primitiveArgs.empty()
-                                  ? ""
-                                  : runtime::describe(code->primitive),
-                              products > 0 ? products : work.vector, work.bytes,
-                              CostModel(lowered.rates).kernelSeconds(kernel),
-                              kernelWork(kernel, lowered.rates)});
+      lowered.work.push_back(
+          {name.str(),
+           isProduct(*code) ? runtime::describe(code->primitive) : "",
+           products > 0 ? products : work.vector, work.bytes,
+           CostModel(lowered.rates).kernelSeconds(kernel),
+           kernelWork(kernel, lowered.rates)});
       for (const KernelStage &stage : code->stages)
         if (stage.trip && !stage.scalarReason.empty())
           lowered.scalarLaunches.push_back({stage.symbol, stage.scalarReason});
@@ -189,6 +207,82 @@ void DeviceLowering::addRankLaunches(
   }
 }
 
+LogicalResult
+DeviceLowering::addStages(KernelCallOp call, ArrayRef<KernelStage> stages,
+                          const std::vector<runtime::LaunchPointer> &pointers,
+                          ArrayRef<int64_t> scalars, int64_t scratch,
+                          std::vector<runtime::LaunchInfo> &into) {
+  for (const KernelStage &stage : stages) {
+    if (stage.trip == 0) // nothing to do for empty tensors
+      continue;
+    runtime::LaunchInfo launch;
+    launch.kernel = entries.lookup(stage.symbol);
+    launch.pointers = pointers;
+    int32_t wanted = lowered.manifest.kernels[size_t(launch.kernel)].scalars;
+    if (size_t(wanted) > scalars.size())
+      return call.emitError("gives ")
+             << scalars.size() << " scalars to a kernel that reads " << wanted;
+    launch.scalars.assign(scalars.begin(), scalars.begin() + wanted);
+    launch.scratchOffset = scratch;
+    into.push_back(std::move(launch));
+  }
+  return success();
+}
+
+LogicalResult
+DeviceLowering::addBlocks(KernelCallOp call, const KernelCode &code,
+                          const std::vector<runtime::LaunchPointer> &pointers,
+                          int32_t function) {
+  runtime::Manifest &manifest = lowered.manifest;
+  ArrayRef<KernelStage> stages(code.stages);
+  const int64_t workspace = call.getWorkspaceOffset().value_or(0);
+  const runtime::LaunchPointer factor{workspace, code.blockBytes};
+  std::vector<runtime::LaunchPointer> filled(pointers);
+  filled.back() = factor;
+  const int64_t rest =
+      code.workspaceBytes > code.blockBytes ? code.restOffset() : 0;
+  for (auto [number, block] : llvm::enumerate(code.blocks)) {
+    runtime::CallInfo &fill = recorder.addPart(call, -1, function, manifest);
+    fill.workspaceBytes = code.blockBytes;
+    if (failed(addStages(call, stages.slice(block.fill, 1), filled,
+                         {int64_t(number)}, workspace, fill.launches)))
+      return failure();
+    int32_t primitive = code.library ? primitives.lookup(call.getCallee()) +
+                                           int32_t(block.primitive)
+                                     : -1;
+    bool last = number + 1 == code.blocks.size();
+    runtime::CallInfo &info =
+        last ? recorder.add(call, primitive, function, manifest)
+             : recorder.addPart(call, primitive, function, manifest);
+    info.workspaceOffset += rest;
+    info.workspaceBytes = rest ? info.workspaceBytes - rest : 0;
+    std::vector<runtime::LaunchPointer> places;
+    for (const KernelCode::BlockArg &arg : block.args) {
+      places.push_back(arg.number == KernelCode::kFactor
+                           ? factor
+                           : pointers[size_t(arg.number)]);
+      places.back().offset += arg.offset;
+      places.back().bytes -= arg.offset;
+    }
+    if (code.library) {
+      runtime::LaunchInfo launch;
+      launch.primitive = primitive;
+      launch.pointers = places;
+      launch.scratchOffset = info.workspaceOffset;
+      info.launches.push_back(std::move(launch));
+      info.ownScratchBytes = code.ownScratchBytes;
+    }
+    if (code.blockStages.empty())
+      continue;
+    auto [first, count] = code.blockStages[block.primitive];
+    if (failed(addStages(call, stages.slice(first, count), places, {},
+                         info.workspaceOffset,
+                         code.library ? info.ownLaunches : info.launches)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
                                         const ValueOffsets &offsets,
                                         int32_t function) {
@@ -205,6 +299,8 @@ LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
   for (auto [out, offset] : llvm::zip(call.getOuts(), *call.getOffsets()))
     pointers.push_back(
         {offset, getByteSize(cast<RankedTensorType>(out.getType()))});
+  if (!code.blocks.empty())
+    return addBlocks(call, code, pointers, function);
   bool ofRanks = isOfRanks(code);
   int32_t primitive =
       code.library || ofRanks ? primitives.lookup(call.getCallee()) : -1;
@@ -225,23 +321,8 @@ LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
     addRankLaunches(code, primitive, pointers, info);
     return success();
   }
-  for (const KernelStage &stage : code.stages) {
-    if (stage.trip == 0) // nothing to do for empty tensors
-      continue;
-    runtime::LaunchInfo launch;
-    launch.kernel = entries.lookup(stage.symbol);
-    launch.pointers = pointers;
-    int32_t wanted = lowered.manifest.kernels[size_t(launch.kernel)].scalars;
-    for (int64_t scalar : call.getScalars().take_front(wanted))
-      launch.scalars.push_back(scalar);
-    if (int32_t(launch.scalars.size()) != wanted)
-      return call.emitError("gives ")
-             << launch.scalars.size() << " scalars to a kernel that reads "
-             << wanted;
-    launch.scratchOffset = info.workspaceOffset;
-    into->push_back(std::move(launch));
-  }
-  return success();
+  return addStages(call, code.stages, pointers, call.getScalars(),
+                   info.workspaceOffset, *into);
 }
 
 LogicalResult DeviceLowering::lowerFunction(func::FuncOp function,

@@ -9,10 +9,10 @@
 //
 // Method: what makes a factor of a product from such weights and constants
 // alone becomes part of the product's kernel, which makes the factor block by
-// block (StoredProduct.cpp). Where the target has no such kernel, and for other
-// readers, the factor is made just before its first reader, and again for a
-// reader that lies more than a few products behind the last one, with the calls
-// and views that lead to it.
+// block (StoredProduct.cpp, DeviceStoredProduct.cpp). Where there is no such
+// kernel, and for other readers, the factor is made just before its first
+// reader, and again for a reader that lies more than a few products behind the
+// last one, with the calls and views that lead to it.
 //
 // Guarantee: the rules depend on the program and the target alone, never on a
 // budget; repeated calls give the same bits. Complexity: O(ops), one plan of
@@ -263,6 +263,12 @@ void WeightRepeater::run(func::FuncOp function) {
 namespace {
 struct RepeatWeights : ckopt::impl::RepeatWeightsPassBase<RepeatWeights> {
   using RepeatWeightsPassBase::RepeatWeightsPassBase;
+
+  /// Of the code that is tried to see how it vectorizes.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    RepeatWeightsPassBase::getDependentDialects(registry);
+    registerKernelDialects(registry);
+  }
 
   LogicalResult repeat() {
     KernelSettings settings;

@@ -1,11 +1,13 @@
 // RUN: ckopt-opt %s --split-input-file --repeat-weights | FileCheck %s
-// RUN: ckopt-opt %s --split-input-file --repeat-weights='target=cuda' | FileCheck %s --check-prefix=COPIES
+// RUN: ckopt-opt %s --split-input-file --repeat-weights='target=cuda' | FileCheck %s
 // RUN: ckopt-opt %s --split-input-file --repeat-weights --annotate-kernels | FileCheck %s --check-prefix=BYTES
+// RUN: ckopt-opt %s --split-input-file --repeat-weights='target=cuda' --annotate-kernels='target=cuda' | FileCheck %s --check-prefix=DEVICE
 // RUN: not ckopt-opt %s --split-input-file --repeat-weights='target=abacus' 2>&1 | FileCheck %s --check-prefix=TARGET
 // TARGET: abacus
 
-// What makes a weight wide becomes part of both products. Without kernels for that a product has
-// a copy of its own. The workspace is one block: 1,024 rows of 8 KiB, of 3,000.
+// What makes a weight wide becomes part of both products. The workspace is one block: 1,024 rows of
+// 8 KiB, of 3,000. On a GPU it is 2,048 rows, or 1,344 columns of 12,000 B, and partial sums; two
+// blocks are six launches, as sums are divided.
 // CHECK-LABEL: func.func @both
 // CHECK-NOT: kernel_call @widen
 // CHECK: %[[Y:.*]] = ckopt.kernel_call @forward_stored(%arg0, %arg1) : (tensor<16x2048xf32>, tensor<3000x2048xbf16>) -> tensor<16x3000xf32>
@@ -13,11 +15,12 @@
 // CHECK: func.func private @forward_stored
 // CHECK-NEXT: ckopt.cast
 // CHECK-NEXT: ckopt.matmul %{{.*}} {transpose_rhs}
-// COPIES-LABEL: func.func @both
-// COPIES: %[[W:.*]] = ckopt.kernel_call @widen(%arg1)
-// COPIES-NEXT: ckopt.kernel_call @forward(%arg0, %[[W]])
 // BYTES-LABEL: func.func @both
 // BYTES: @forward_stored(%arg0, %arg1) {{{.*}}workspace = 83{{[0-9]+}} : i64}
+// DEVICE-LABEL: func.func @both
+// DEVICE: @forward_stored(%arg0, %arg1) {workspace = 20971520 : i64}
+// DEVICE: @backward_stored(%{{.*}}, %arg1) {workspace = 20256768 : i64}
+// DEVICE: func.func private @forward_stored{{.*}}ckopt.launches = 6
 func.func @both(%x: tensor<16x2048xf32> {ckopt.role = "input"}, %w: tensor<3000x2048xbf16> {ckopt.role = "frozen"}) -> tensor<16x2048xf32> {
   %wide = ckopt.kernel_call @widen(%w) : (tensor<3000x2048xbf16>) -> tensor<3000x2048xf32>
   %y = ckopt.kernel_call @forward(%x, %wide) : (tensor<16x2048xf32>, tensor<3000x2048xf32>) -> tensor<16x3000xf32>
@@ -35,6 +38,28 @@ func.func private @forward(%x: tensor<16x2048xf32>, %w: tensor<3000x2048xf32>) -
 func.func private @backward(%y: tensor<16x3000xf32>, %w: tensor<3000x2048xf32>) -> tensor<16x2048xf32> attributes {ckopt.kernel = "library"} {
   %0 = ckopt.matmul %y, %w : (tensor<16x3000xf32>, tensor<3000x2048xf32>) -> tensor<16x2048xf32>
   return %0 : tensor<16x2048xf32>
+}
+
+// -----
+
+// What no block of whole rows or columns makes is made before each product.
+// CHECK-LABEL: func.func @copies
+// CHECK: %[[W:.*]] = ckopt.kernel_call @widen(%arg1)
+// CHECK-NEXT: %[[R:.*]] = ckopt.reshape %[[W]]
+// CHECK-NEXT: ckopt.kernel_call @forward(%arg0, %[[R]])
+func.func @copies(%x: tensor<16x2048xf32> {ckopt.role = "input"}, %w: tensor<96000x64xbf16> {ckopt.role = "frozen"}) -> tensor<16x3000xf32> {
+  %made = ckopt.kernel_call @widen(%w) : (tensor<96000x64xbf16>) -> tensor<96000x64xf32>
+  %wide = ckopt.reshape %made : (tensor<96000x64xf32>) -> tensor<3000x2048xf32>
+  %y = ckopt.kernel_call @forward(%x, %wide) : (tensor<16x2048xf32>, tensor<3000x2048xf32>) -> tensor<16x3000xf32>
+  return %y : tensor<16x3000xf32>
+}
+func.func private @widen(%w: tensor<96000x64xbf16>) -> tensor<96000x64xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.cast %w : (tensor<96000x64xbf16>) -> tensor<96000x64xf32>
+  return %0 : tensor<96000x64xf32>
+}
+func.func private @forward(%x: tensor<16x2048xf32>, %w: tensor<3000x2048xf32>) -> tensor<16x3000xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.matmul %x, %w {transpose_rhs} : (tensor<16x2048xf32>, tensor<3000x2048xf32>) -> tensor<16x3000xf32>
+  return %0 : tensor<16x3000xf32>
 }
 
 // -----
