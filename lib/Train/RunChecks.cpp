@@ -3,13 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Finds numbers that are not finite. A loss is checked after each step. Weights
-// and optimizer states are read every so many steps, and before they are
-// written anywhere: a weight that is not finite mostly shows in the next loss,
-// but not if nothing reads it, and an infinite second moment stops a weight
-// without a trace.
+// and optimizer states are looked at every so many steps, where they lie, and
+// before they are written anywhere: a weight that is not finite mostly shows in
+// the next loss, but not if nothing reads it, and an infinite second moment
+// stops a weight without a trace.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/RunChecks.h"
+#include "ckopt/Runtime/LastFailure.h"
+#include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "ckopt/Support/TensorParts.h"
@@ -140,8 +142,25 @@ llvm::Error ckopt::checkGradientNorm(const Session &session, int64_t step) {
   return llvm::Error::success();
 }
 
+/// Returns whether all of the state is finite, for all that the runtime sees,
+/// which looks where the state lies.
+static llvm::Expected<bool> isStateFinite(const Session &session) {
+  std::vector<int64_t> looked;
+  for (runtime::TensorRole role : Session::stateRoles())
+    llvm::append_range(looked, session.tensors(role));
+  int finite = 1;
+  if (ckrt_status status = ckrt_tensors_finite(session.handle(), looked.data(),
+                                               int64_t(looked.size()), &finite))
+    return makeError(exitCodeOf(status), runtime::lastFailure());
+  return finite != 0;
+}
+
 llvm::Error ckopt::checkState(const Session &session, int64_t step) {
-  // In pieces, since tensors may not fit into memory once more.
+  auto finite = isStateFinite(session);
+  if (!finite || *finite)
+    return finite.takeError();
+  // Which it is takes another look, in pieces, since tensors may not fit into
+  // memory once more.
   for (runtime::TensorRole role : Session::stateRoles())
     for (int64_t index : session.tensors(role)) {
       const runtime::TensorInfo &tensor = session.infoOf(index);

@@ -40,13 +40,10 @@ llvm::Expected<BatchOutcome> ckopt::runBatch(Session &session,
     return session.ranks().areSeveral() // withRank() names the step
                ? std::move(error)
                : withContext(std::move(error), "step " + llvm::Twine(number));
-  BatchOutcome result;
-  result.seconds = secondsSince(start);
   auto loss = readLoss(session, function);
   if (!loss)
     return loss.takeError();
-  result.loss = *loss;
-  return result;
+  return BatchOutcome{*loss, secondsSince(start)}; // a device worked until then
 }
 
 llvm::Error ckopt::clearGradientSums(Session &session) {

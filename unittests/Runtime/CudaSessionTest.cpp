@@ -187,6 +187,80 @@ TEST_F(CudaSession, PartsAreReadAlone) {
   expectClean();
 }
 
+// A device looks for numbers that are not finite itself, in each type of
+// floats: one word comes back, and the last number of an odd number of halves.
+TEST_F(CudaSession, NumbersAreLookedAtWhereTheyLie) {
+  inChild({}, [] {
+    Manifest m = deviceManifest();
+    m.calls.clear(), m.kernels.clear();
+    m.arenaBytes = 1 << 20;
+    m.tensors = {tensor("a", TensorRole::Parameter, DType::F32, {40, 1000}, 0),
+                 tensor("b", TensorRole::Parameter, DType::F64, {77}, 163840),
+                 tensor("c", TensorRole::Parameter, DType::F16, {33}, 164608),
+                 tensor("d", TensorRole::Parameter, DType::BF16, {64}, 164864),
+                 tensor("e", TensorRole::Parameter, DType::I64, {2}, 165120)};
+    m.functions = {{"step", "ckopt_fn_step", {0, 1, 2, 3, 4}, {}}};
+    OnDevice on(m);
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    const std::vector<int64_t> all = {0, 1, 2, 3, 4};
+    auto isFinite = [&] {
+      int finite = -1;
+      EXPECT_EQ(ckrt_tensors_finite(on.session, all.data(), 5, &finite),
+                CKRT_OK)
+          << lastError();
+      return finite == 1;
+    };
+    for (int64_t t : all)
+      ASSERT_EQ(ckrt_tensor_fill(on.session, t, -1), CKRT_OK);
+    EXPECT_TRUE(isFinite());
+    for (int64_t t : {0, 1, 2, 3}) {
+      int64_t count = ckrt_tensor_elements(on.session, t);
+      std::vector<float> values(static_cast<size_t>(count), 3e4f);
+      for (int64_t at : {int64_t(0), count / 2 | 1, count - 1})
+        for (float bad :
+             {__builtin_inff(), -__builtin_inff(), __builtin_nanf("")}) {
+          auto &value = values[static_cast<size_t>(at)];
+          value = bad;
+          ASSERT_EQ(
+              ckrt_tensor_write(on.session, t, values.data(), CKRT_F32, count),
+              CKRT_OK);
+          EXPECT_FALSE(isFinite()) << t << " at " << at << ": " << bad;
+          value = 3e4f;
+        }
+      ASSERT_EQ(
+          ckrt_tensor_write(on.session, t, values.data(), CKRT_F32, count),
+          CKRT_OK);
+      EXPECT_TRUE(isFinite());
+    }
+    int64_t none = 5;
+    int finite;
+    EXPECT_EQ(ckrt_tensors_finite(on.session, &none, 1, &finite),
+              CKRT_INVALID_ARGUMENT);
+  });
+  std::istringstream lines(log());
+  for (std::string line; std::getline(lines, line);)
+    if (line.rfind("cuMemcpyDtoHAsync", 0) == 0)
+      EXPECT_TRUE(contains(line, " 4 ") || contains(line, " 2 ")) << line;
+  expectClean();
+}
+
+// Without memory for the kernel the host looks.
+TEST_F(CudaSession, TheHostLooksWhereThereIsNoMemory) {
+  inChild({{"CKOPT_STANDIN_FAIL", "cuMemAlloc:2+:2"}}, [] {
+    OnDevice on(deviceManifest());
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    ASSERT_EQ(ckrt_init_parameters(on.session, 0), CKRT_OK);
+    int64_t w = ckrt_tensor_find(on.session, "w");
+    int finite = -1;
+    ASSERT_EQ(ckrt_tensors_finite(on.session, &w, 1, &finite), CKRT_OK);
+    EXPECT_EQ(finite, 1);
+    ASSERT_EQ(ckrt_tensor_fill(on.session, w, __builtin_nan("")), CKRT_OK);
+    ASSERT_EQ(ckrt_tensors_finite(on.session, &w, 1, &finite), CKRT_OK);
+    EXPECT_EQ(finite, 0);
+  });
+  expectClean();
+}
+
 // Bytes between a tensor's elements belong to others.
 TEST_F(CudaSession, StridedTensorsLeaveTheirNeighboursAlone) {
   inChild({}, [] {

@@ -277,6 +277,11 @@ CKRT_EXPORT ckrt_status ckrt_tensor_read_part(ckrt_session *session,
                                               int64_t tensor, int64_t first,
                                               void *data, ckrt_dtype dtype,
                                               int64_t elements);
+/* Sets *finite to whether all numbers of these `count` tensors are finite;
+ * those of integers are. A device looks itself, and one word is copied. */
+CKRT_EXPORT ckrt_status ckrt_tensors_finite(ckrt_session *session,
+                                            const int64_t *tensors,
+                                            int64_t count, int *finite);
 /* Fills a scalar or a whole tensor with one value, as ckrt_tensor_write does.
  */
 CKRT_EXPORT ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,

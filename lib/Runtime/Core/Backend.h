@@ -15,6 +15,7 @@
 #include "Status.h"
 
 #include <memory>
+#include <vector>
 
 struct ckrt_program;
 
@@ -47,6 +48,9 @@ public:
   /// valid until the next call.
   virtual ckrt_status read(const TensorInfo &tensor, int64_t begin,
                            int64_t size, const char *&bytes) = 0;
+  /// Finds out whether all numbers of these tensors of floats are finite.
+  virtual ckrt_status allFinite(const std::vector<const TensorInfo *> &tensors,
+                                bool &finite);
   /// Ends open(); bytes that were written reach the arena before the next run.
   virtual ckrt_status close(const TensorInfo &tensor, Access access) = 0;
 
@@ -80,6 +84,10 @@ public:
   virtual ckrt_status timeLaunches(size_t function, const LaunchTiming &timing);
   /// Tells who runs what libraries may run; only a device can.
   virtual ckrt_status libraryChoices(ckrt_library_hook hook, void *user);
+
+protected:
+  /// Clears `finite` if a number of the tensor from byte `begin` on is not.
+  ckrt_status lookFrom(const TensorInfo &tensor, int64_t begin, bool &finite);
 };
 
 /// Both return null on failure, with the reason in ckrt_last_error() and its

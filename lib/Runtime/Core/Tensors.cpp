@@ -322,6 +322,25 @@ ckrt_status ckrt_tensor_read_part(ckrt_session *session, int64_t tensor,
                       static_cast<DType>(dtype), elements);
 }
 
+ckrt_status ckrt_tensors_finite(ckrt_session *session, const int64_t *tensors,
+                                int64_t count, int *finite) {
+  if (!session || count < 0 || (count && !tensors) || !finite)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_tensors_finite: wrong argument");
+  std::vector<const TensorInfo *> looked;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!session->valid(tensors[i]))
+      return fail(CKRT_INVALID_ARGUMENT, "ckrt_tensors_finite: no tensor " +
+                                             std::to_string(tensors[i]));
+    const TensorInfo &t = session->manifest().tensors[tensors[i]];
+    if (isFloat(t.dtype) && elementCount(t))
+      looked.push_back(&t);
+  }
+  bool all = true;
+  ckrt_status status = session->backend->allFinite(looked, all);
+  *finite = all;
+  return status;
+}
+
 ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
                              double value) {
   if (!session || !session->valid(tensor))

@@ -12,8 +12,11 @@
 #ifndef CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H
 #define CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H
 
+#include "FiniteCheck.h"
 #include "Flights.h"
 #include "Staging.h"
+
+#include <set>
 
 namespace ckopt::runtime::cuda {
 
@@ -42,6 +45,8 @@ public:
   ckrt_status allocations(ckrt_allocation_stats &stats) override;
   std::string rankDevices() override;
   ckrt_status deviceReport(ckrt_device_report &report) override;
+  ckrt_status allFinite(const std::vector<const TensorInfo *> &tensors,
+                        bool &finite) override;
   ckrt_status timeLaunches(size_t function,
                            const LaunchTiming &timing) override;
   ckrt_status libraryChoices(ckrt_library_hook hook, void *user) override;
@@ -86,6 +91,7 @@ private:
   LockFile lock;
   std::unique_ptr<Engine> engine; ///< null once the session is broken
   std::unique_ptr<Staging> staging;
+  std::unique_ptr<FiniteCheck> finiteCheck; ///< made when it is first needed
   std::unique_ptr<Flights> flights;
   Stream stepStream = nullptr, copyStream = nullptr;
   Event stepDone = nullptr, copyDone = nullptr;
@@ -94,6 +100,7 @@ private:
   std::vector<char> bounce; ///< pageable copy of the open tensor
   std::vector<char> shadow; ///< results that a check reads
   std::vector<PatternSegment> segments;
+  std::set<size_t> tailSeen; ///< functions behind whose first run it was read
   int64_t peak = 0;
   /// The function that was last launched, for messages; -1 for none.
   int64_t lastFunction = -1;

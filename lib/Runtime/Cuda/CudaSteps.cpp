@@ -192,7 +192,8 @@ ckrt_status CudaBackend::run(size_t function, CallChecker &checker) {
                            : replay(function);
   if (status == CKRT_OK && engine->ofRanks())
     engine->ofRanks()->record(function);
-  if (status == CKRT_OK && hasPattern())
+  // Later runs write to the same places; measure() looks at the end.
+  if (status == CKRT_OK && hasPattern() && tailSeen.insert(function).second)
     status = checkTail(program.manifest.functions[function].name);
   return status;
 }

@@ -189,8 +189,12 @@ STANDIN cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
   made->bytes = static_cast<int64_t>(code.size());
   made->kernels = Machine::openKernels();
   std::string wrong = parsePtx(code, made->text);
-  if (wrong.empty() && Machine::runsPtx())
+  // The runtime's own kernels have no CPU code.
+  bool isRuntimes = code.find("ckopt_runtime_") != std::string::npos;
+  if (wrong.empty() && (Machine::runsPtx() || (made->kernels && isRuntimes)))
     made->program = ptx::parse(code, wrong);
+  if (made->program)
+    made->kernels = nullptr;
   Result result = wrong.empty() ? kSuccess : kInvalidPtx;
   // PTX 7.0 came with CUDA 11.0, 8.0 with 12.0.
   int ptx = made->text.version;

@@ -44,6 +44,8 @@ char *Accessor::race(const Granule &granule, Conflict conflict, bool shared) {
 
 bool Accessor::check(Granule *granules, unsigned granule, bool shared) {
   const Clock &clock = execution.memory.clock;
+  if (write && in.relaxed) // is not torn, whoever else stores there
+    return true;
   for (unsigned i = 0; i < bytes / granule; ++i) {
     Conflict conflict =
         in.readOnly && granules[i].writeTime >= clock.launch
@@ -248,8 +250,6 @@ static bool takeSpace(Decoder &d) {
 
 /// Takes modifiers that change how fast memory is accessed, but not the values.
 static void takeCaching(Decoder &d) {
-  d.takeOf({"weak", "volatile", "relaxed"});
-  d.takeOf({"cta", "gpu", "sys"});
   d.takeOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   d.takeOf({"L1::evict_normal", "L1::evict_first", "L1::evict_last",
             "L1::no_allocate", "L1::evict_unchanged"});
@@ -265,6 +265,8 @@ static void noteGranule(Decoder &d) {
 }
 
 static bool decodeAccess(Decoder &d, bool isLoad) {
+  d.in.relaxed = d.takeOf({"weak", "volatile", "relaxed"}) == "relaxed";
+  d.takeOf({"cta", "gpu", "sys"});
   takeSpace(d);
   takeCaching(d);
   if (isLoad && d.in.space == Space::Global)

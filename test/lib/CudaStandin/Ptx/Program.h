@@ -86,6 +86,7 @@ struct Instruction {
   uint8_t count = 1; ///< elements of a vector
   uint8_t bytes = 0; ///< size of an element
   bool readOnly = false;
+  bool relaxed = false; ///< other threads may write the same place
   int64_t offset = 0;
   /// Details of the instruction: a mode, a branch's target, flags.
   uint32_t detail = 0;
