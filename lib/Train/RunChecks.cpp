@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds numbers that are not finite. A loss is checked after each step. Weights
+// Finds numbers that are not finite. A loss is checked after each step, on a
+// device while the next one runs. Weights
 // and optimizer states are looked at every so many steps, where they lie, and
 // before they are written anywhere: a weight that is not finite mostly shows in
 // the next loss, but not if nothing reads it, and an infinite second moment
@@ -129,17 +130,27 @@ llvm::Error ckopt::checkGradients(const TensorMap &gradients,
 /// Result of a step that clips (lib/Transforms/Optimizers/Optimizer.cpp).
 static constexpr llvm::StringLiteral kGradientNormName = "gradient_norm";
 
-llvm::Error ckopt::checkGradientNorm(const Session &session, int64_t step) {
+static std::optional<int64_t> gradientNormOf(const Session &session) {
   for (const runtime::FunctionInfo &info : session.manifest().functions)
     for (int32_t index : info.outputs)
       if (info.name == "step" &&
-          session.infoOf(index).name == kGradientNormName) {
-        auto value = session.read(index);
-        if (!value)
-          return value.takeError();
-        return checkFinite(value->getDouble(0), "norm of the gradients", step);
-      }
-  return llvm::Error::success();
+          session.infoOf(index).name == kGradientNormName)
+        return index;
+  return std::nullopt;
+}
+
+bool ckopt::hasGradientNorm(const Session &session) {
+  return gradientNormOf(session).has_value();
+}
+
+llvm::Error ckopt::checkGradientNorm(const Session &session, int64_t step) {
+  auto index = gradientNormOf(session);
+  if (!index)
+    return llvm::Error::success();
+  auto value = session.read(*index);
+  if (!value)
+    return value.takeError();
+  return checkFinite(value->getDouble(0), "norm of the gradients", step);
 }
 
 /// Returns whether all of the state is finite, for all that the runtime sees,

@@ -7,6 +7,8 @@
 // against the ops that read them before any step runs. Linear in the data.
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Runtime/LastFailure.h"
+#include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Train/Data/ArrayStream.h"
@@ -289,19 +291,42 @@ llvm::Expected<TensorMap> ckopt::averagedWeights(const Session &session,
   return result;
 }
 
-llvm::Expected<double> ckopt::readLoss(const Session &session,
-                                       llvm::StringRef function) {
+static llvm::Expected<int64_t> lossOf(const Session &session,
+                                      llvm::StringRef function) {
   // Each function has an argument of its own for the labels of its loss.
   for (const runtime::FunctionInfo &info : session.manifest().functions) {
     if (info.name != function)
       continue;
     for (int32_t index : info.outputs)
-      if (session.infoOf(index).role == TensorRole::Loss) {
-        auto value = session.read(index);
-        if (!value)
-          return value.takeError();
-        return value->getDouble(0);
-      }
+      if (session.infoOf(index).role == TensorRole::Loss)
+        return index;
   }
   return inputError("'" + function + "' computes no loss");
+}
+
+llvm::Expected<double> ckopt::readLoss(const Session &session,
+                                       llvm::StringRef function) {
+  auto index = lossOf(session, function);
+  if (!index)
+    return index.takeError();
+  auto value = session.read(*index);
+  if (!value)
+    return value.takeError();
+  return value->getDouble(0);
+}
+
+llvm::Expected<int64_t> ckopt::beginLoss(const Session &session,
+                                         llvm::StringRef function) {
+  auto index = lossOf(session, function);
+  if (index)
+    if (ckrt_status status = ckrt_tensor_fetch(session.handle(), *index))
+      return makeError(exitCodeOf(status), runtime::lastFailure());
+  return index;
+}
+
+llvm::Expected<double> ckopt::endLoss(const Session &session, int64_t tensor) {
+  double loss = 0;
+  if (ckrt_status status = ckrt_tensor_fetched(session.handle(), tensor, &loss))
+    return makeError(exitCodeOf(status), runtime::lastFailure());
+  return loss;
 }

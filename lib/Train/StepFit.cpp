@@ -36,12 +36,8 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
     options.stepsBefore = impl->updates;
     options.epochsBefore = impl->epochs;
   }
-  // The count holds before the caller hears of a step.
-  options.report =
-      [this, callers = std::move(options.report)](const StepReport &step) {
-        impl->updates = step.step;
-        return callers ? callers(step) : llvm::Error::success();
-      };
+  // The count holds before the caller hears of a step, and whatever fails.
+  options.started = [this](int64_t step) { impl->updates = step; };
   StepData data = impl->compiled.data();
   data.metrics = std::move(metrics);
   if (llvm::Error error =

@@ -14,6 +14,8 @@
 #include "ckopt/Train/TrainRanks.h"
 #include "ckopt/Train/Validation.h"
 #include <cmath>
+#include <memory>
+#include <utility>
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -40,12 +42,37 @@ private:
   llvm::Error planUnknown();
   llvm::Error tooFew(int64_t batches) const;
   bool isOver(const BatchStream &batches) const;
-  llvm::Expected<bool> runStep(BatchStream &batches);
+  /// An update that was started.
+  struct Update {
+    int64_t step = 0;
+    DataPosition at;
+    RunPlace place;
+    double loss =
+        0; ///< the sum of its batches' losses, as far as they are read
+    double seconds = 0;
+    ProgressClock::time_point start;
+  };
+  bool mayRunOn() const;
+  bool savesBehind(const Update &update) const;
+  bool isDue(const Update &update) const;
+  llvm::Expected<bool> startUpdate(BatchStream &batches, Update &update);
+  llvm::Error runPart(Update &update, int64_t after);
+  void noteStart(const Update &update, int64_t after) const {
+    if (!after && options.started)
+      options.started(update.step);
+  }
+  llvm::Error takeLoss(Update &update);
+  llvm::Error check(Update &update);
+  llvm::Error tell(const Update &update);
+  llvm::Error lookAtLast();
+  void place(Update &update, DataPosition behind) const;
+  llvm::Expected<bool> runStep(BatchStream &batches, Update &update);
+  llvm::Error endStep(const Update &update, DataPosition position);
   llvm::Error runSteps(BatchStream &batches);
   TrainingState state(DataPosition position) const;
   llvm::Error save(DataPosition position);
   llvm::Error keepBest(DataPosition position);
-  llvm::Error report(DataPosition at, bool epochEnds, ProgressLine &progress);
+  llvm::Error report(const Update &update);
   llvm::Error finish(DataPosition position);
   llvm::Error evaluateLast(DataPosition position);
   llvm::Error evaluateAverages();
@@ -63,6 +90,14 @@ private:
   /// end will tell.
   std::optional<int64_t> updates = 0;
   int64_t stepNumber = 0;
+  int64_t before = 0, end = 0; ///< the steps that the run lies between
+  /// The device goes on with the next update before the last one's loss is
+  /// read; `last` is that update, and `fetching` the tensor of the loss.
+  bool runsOn = false;
+  std::optional<Update> last;
+  std::optional<int64_t> fetching;
+  ProgressClock::time_point looked; ///< when a loss was last there
+  std::unique_ptr<ProgressLine> progress;
   /// Those of `options`; of several ranks, those of rank 0.
   std::string checkpoint, best;
   std::vector<double> seconds, communication;
@@ -205,22 +240,39 @@ bool Trainer::isOver(const BatchStream &batches) const {
          batches.position().epoch >= options.epochsBefore + options.epochs;
 }
 
-/// One update: all but the last micro-batch only add to the gradients' sums.
-/// False: the run was over before it was made.
-llvm::Expected<bool> Trainer::runStep(BatchStream &batches) {
-  ++stepNumber;
-  double time = 0, loss = 0;
+/// Whether an update may start before the last one's loss is read: on a device
+/// of one process, where nothing else is read after each update.
+bool Trainer::mayRunOn() const {
+  return session.manifest().target == runtime::Target::Cuda &&
+         !session.ranks().areSeveral() && !skips.state() &&
+         !hasGradientNorm(session) && (!options.report || options.reportsLate);
+}
+
+bool Trainer::savesBehind(const Update &update) const {
+  int64_t every = options.checkpointEvery;
+  return every ? update.step % every == 0 : update.place.epochEnds;
+}
+
+/// Whether the state behind the update is read before another one starts.
+bool Trainer::isDue(const Update &update) const {
+  return update.step >= end || update.step % kStateCheckEvery == 0 ||
+         validation.isDue(update.step, update.place.epochEnds) ||
+         savesBehind(update);
+}
+
+/// Starts an update: all but the last micro-batch only add to the gradients'
+/// sums. False: the run was over before it was made.
+llvm::Expected<bool> Trainer::startUpdate(BatchStream &batches,
+                                          Update &update) {
+  update.step = ++stepNumber;
+  update.at = batches.position();
+  update.start = ProgressClock::now();
   session.ranks().forgetCollectives();
   for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
     if (llvm::Error error = batches.feed())
       return std::move(error);
-    auto outcome =
-        runBatch(session, {schedule, options.seed, options.accumulate},
-                 stepNumber, micro);
-    if (!outcome)
-      return outcome.takeError();
-    time += outcome->seconds;
-    loss += outcome->loss;
+    if (llvm::Error error = runPart(update, micro))
+      return std::move(error);
     if (llvm::Error error = batches.lookAhead())
       return std::move(error);
     if (micro && isOver(batches)) {
@@ -231,16 +283,65 @@ llvm::Expected<bool> Trainer::runStep(BatchStream &batches) {
       return false;
     }
   }
-  seconds.push_back(time);
   communication.push_back(session.ranks().collectiveSeconds());
-  loss /= double(options.accumulate);
-  result.losses.push_back(loss);
-  if (llvm::Error error = skips.update(session, stepNumber))
-    return std::move(error);
-  if (llvm::Error error =
-          checkUpdate(session, loss, stepNumber, skips.skipped()))
-    return std::move(error);
   return true;
+}
+
+/// Runs a batch that `after` others of its update follow. If the run goes on
+/// meanwhile, the loss that is waited for is that of the batch before.
+llvm::Error Trainer::runPart(Update &update, int64_t after) {
+  UpdateSettings settings{schedule, options.seed, options.accumulate};
+  if (!runsOn) {
+    auto outcome = runBatch(session, settings, update.step, after);
+    if (!outcome)
+      return outcome.takeError();
+    update.seconds += outcome->seconds;
+    update.loss += outcome->loss;
+    noteStart(update, after);
+    return llvm::Error::success();
+  }
+  if (llvm::Error error = startBatch(session, settings, update.step, after))
+    return error;
+  noteStart(update, after);
+  if (llvm::Error error = last ? lookAtLast() : takeLoss(update))
+    return error;
+  auto loss = beginLoss(session, after ? "accumulate" : "step");
+  if (!loss)
+    return loss.takeError();
+  fetching = *loss;
+  return llvm::Error::success();
+}
+
+llvm::Error Trainer::takeLoss(Update &update) {
+  if (!fetching)
+    return llvm::Error::success();
+  auto loss = endLoss(session, *std::exchange(fetching, std::nullopt));
+  if (!loss)
+    return loss.takeError();
+  update.loss += *loss;
+  update.seconds += secondsSince(std::max(update.start, looked));
+  looked = ProgressClock::now();
+  return llvm::Error::success();
+}
+
+/// Takes the update's loss, and looks whether it went wrong.
+llvm::Error Trainer::check(Update &update) {
+  if (llvm::Error error = takeLoss(update))
+    return error;
+  seconds.push_back(update.seconds);
+  update.loss /= double(options.accumulate);
+  result.losses.push_back(update.loss);
+  if (llvm::Error error = skips.update(session, update.step))
+    return error;
+  return checkUpdate(session, update.loss, update.step, skips.skipped());
+}
+
+/// Looks at the update that ran before the one that was just started.
+llvm::Error Trainer::lookAtLast() {
+  Update update = *std::exchange(last, std::nullopt);
+  if (llvm::Error error = check(update))
+    return error;
+  return tell(update);
 }
 
 /// Evaluates what the run ends with. It may be the best, which a checkpoint
@@ -341,26 +442,25 @@ llvm::Error Trainer::evaluateAverages() {
   return write(trained);
 }
 
-/// Tells the caller of the step that began at `at`, evaluated where it is time.
-llvm::Error Trainer::report(DataPosition at, bool epochEnds,
-                            ProgressLine &progress) {
-  StepReport step{stepNumber,
-                  at,
-                  result.losses.back(),
-                  schedule.at(stepNumber),
-                  seconds.back(),
+/// Tells the caller of the update, evaluated where it is time.
+llvm::Error Trainer::report(const Update &update) {
+  StepReport step{update.step,
+                  update.at,
+                  update.loss,
+                  schedule.at(update.step),
+                  update.seconds,
                   std::nullopt,
                   classifies(dataOptions),
                   skips.state(),
                   skips.skipped()};
-  if (validation.isDue(stepNumber, epochEnds)) {
-    auto evaluation = validation.evaluate(stepNumber);
+  if (validation.isDue(update.step, update.place.epochEnds)) {
+    auto evaluation = validation.evaluate(update.step);
     if (!evaluation)
       return evaluation.takeError();
     step.validation = evaluation->sums;
-    progress.validated(stepNumber, evaluation->sums,
-                       describeMetrics(evaluation->sums, step.classified,
-                                       dataOptions.metrics));
+    progress->validated(update.step, evaluation->sums,
+                        describeMetrics(evaluation->sums, step.classified,
+                                        dataOptions.metrics));
   }
   if (log)
     if (llvm::Error error = log->add(step))
@@ -368,65 +468,103 @@ llvm::Error Trainer::report(DataPosition at, bool epochEnds,
   return options.report ? options.report(step) : llvm::Error::success();
 }
 
+/// Shows and reports the update.
+llvm::Error Trainer::tell(const Update &update) {
+  std::string scale;
+  if (skips.state())
+    scale = "  scale " + skips.state()->text() + ", " +
+            std::to_string(skips.count()) + " skipped";
+  progress->step(update.place, update.loss, update.seconds, scale);
+  if (skips.isStuck()) {
+    progress->finish();
+    warn(skips.describe());
+  }
+  if (!skips.skipped() && watch.add(update.step, update.loss)) {
+    progress->finish();
+    warn(watch.describe());
+  }
+  return report(update);
+}
+
+/// Notes where in the run the update is, before the batches from `behind` on.
+void Trainer::place(Update &update, DataPosition behind) const {
+  int64_t batch = batchSize(session.manifest()) * session.ranks().size();
+  RunPlace &place = update.place;
+  place.epoch = update.at.epoch;
+  place.inEpoch = update.at.position / batch + 1;
+  place.epochEnds = behind.epoch != update.at.epoch;
+  place.stepsDone = update.step - before;
+  place.samples = place.stepsDone * options.accumulate * batch;
+  if (end != INT64_MAX)
+    place.stepsLeft = end - update.step;
+}
+
+/// Makes one update, and looks at it, or at the one before it (then `last` is
+/// this one). False: the run was over before it was made.
+llvm::Expected<bool> Trainer::runStep(BatchStream &batches, Update &update) {
+  auto made = startUpdate(batches, update);
+  if (!made || !*made)
+    return made;
+  place(update, batches.position());
+  if (runsOn && !isDue(update)) {
+    if (llvm::Error error = stop.afterStep().moveInto(result.stopped))
+      return std::move(error);
+    if (!result.stopped) {
+      last = update;
+      return true;
+    }
+  }
+  if (llvm::Error error = check(update))
+    return std::move(error);
+  return true;
+}
+
+/// What follows an update that nothing runs behind.
+llvm::Error Trainer::endStep(const Update &update, DataPosition position) {
+  if (llvm::Error error = tell(update))
+    return error;
+  if (validation.isDue(update.step, update.place.epochEnds))
+    if (llvm::Error error = keepBest(position))
+      return error;
+  if (llvm::Error error = stop.afterStep().moveInto(result.stopped))
+    return session.ranks().withRank(std::move(error), stepNumber);
+  return savesBehind(update) || result.stopped ? save(position)
+                                               : llvm::Error::success();
+}
+
 llvm::Error Trainer::runSteps(BatchStream &batches) {
   int64_t batch = batchSize(session.manifest()) * session.ranks().size();
   int64_t perEpoch = source.numSamples().value_or(0) / batch;
   int64_t epochs = options.epochsBefore + options.epochs;
-  ProgressLine progress(options.progress, epochs, perEpoch);
-  int64_t end = updates.value_or(INT64_MAX);
+  progress = std::make_unique<ProgressLine>(options.progress, epochs, perEpoch);
+  end = updates.value_or(INT64_MAX);
   if (options.maxSteps)
     end = std::min(options.stepsBefore + options.maxSteps, end);
-  int64_t before = stepNumber;
+  before = stepNumber;
+  runsOn = mayRunOn();
   session.ranks().endPreparing();
   while (stepNumber < end && !validation.isEnough() && !result.stopped &&
          !isOver(batches)) {
-    DataPosition at = batches.position();
-    auto made = runStep(batches);
+    Update update;
+    auto made = runStep(batches, update);
+    if (made && *made && last)
+      continue; // it is looked at when the next one runs
     if (!made || !*made) {
-      progress.finish();
-      if (llvm::Error error = clearGradientSums(session))
-        return made ? std::move(error)
-                    : llvm::joinErrors(made.takeError(), std::move(error));
-      return made ? llvm::Error::success()
-                  : session.ranks().withRank(made.takeError(), stepNumber);
+      llvm::Error error = last ? lookAtLast() : llvm::Error::success();
+      if (!made)
+        error = llvm::joinErrors(
+            std::move(error),
+            session.ranks().withRank(made.takeError(), stepNumber));
+      progress->finish();
+      return llvm::joinErrors(std::move(error), clearGradientSums(session));
     }
-    bool epochEnds = batches.position().epoch != at.epoch;
-    RunPlace place;
-    place.epoch = at.epoch;
-    place.inEpoch = at.position / batch + 1;
-    place.epochEnds = epochEnds;
-    place.stepsDone = stepNumber - before;
-    place.samples = place.stepsDone * options.accumulate * batch;
-    if (end != INT64_MAX)
-      place.stepsLeft = end - stepNumber;
-    std::string scale;
-    if (skips.state())
-      scale = "  scale " + skips.state()->text() + ", " +
-              std::to_string(skips.count()) + " skipped";
-    progress.step(place, result.losses.back(), seconds.back(), scale);
-    if (skips.isStuck()) {
-      progress.finish();
-      warn(skips.describe());
-    }
-    if (!skips.skipped() && watch.add(stepNumber, result.losses.back())) {
-      progress.finish();
-      warn(watch.describe());
-    }
-    if (llvm::Error error = report(at, epochEnds, progress))
+    if (llvm::Error error = endStep(update, batches.position()))
       return error;
-    if (validation.isDue(stepNumber, epochEnds))
-      if (llvm::Error error = keepBest(batches.position()))
-        return error;
-    bool due = options.checkpointEvery
-                   ? stepNumber % options.checkpointEvery == 0
-                   : epochEnds;
-    if (llvm::Error error = stop.afterStep().moveInto(result.stopped))
-      return session.ranks().withRank(std::move(error), stepNumber);
-    if (due || result.stopped)
-      if (llvm::Error error = save(batches.position()))
-        return error;
   }
-  progress.finish();
+  if (last)
+    if (llvm::Error error = lookAtLast())
+      return session.ranks().withRank(std::move(error), stepNumber);
+  progress->finish();
   result.stoppedEarly = validation.isEnough();
   return llvm::Error::success();
 }

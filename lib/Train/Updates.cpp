@@ -23,24 +23,35 @@ static uint64_t microSeed(uint64_t seed, int64_t after) {
   return seed + uint64_t(after) * 0x9E3779B97F4A7C15u;
 }
 
-llvm::Expected<BatchOutcome> ckopt::runBatch(Session &session,
-                                             const UpdateSettings &settings,
-                                             int64_t number, int64_t after) {
+/// Returns the function that runs a batch which `after` others follow.
+static const char *functionOf(int64_t after) {
+  return after ? "accumulate" : "step";
+}
+
+llvm::Error ckopt::startBatch(Session &session, const UpdateSettings &settings,
+                              int64_t number, int64_t after) {
   if (llvm::Error error = session.fill(TensorRole::Step, double(number)))
-    return std::move(error);
+    return error;
   if (llvm::Error error =
           session.fill(TensorRole::LearningRate, settings.schedule.at(number)))
-    return std::move(error);
+    return error;
   if (settings.accumulate > 1)
     if (llvm::Error error = setSeed(session, microSeed(settings.seed, after)))
-      return std::move(error);
-  const char *function = after ? "accumulate" : "step";
-  auto start = ProgressClock::now();
-  if (llvm::Error error = session.run(function))
+      return error;
+  if (llvm::Error error = session.run(functionOf(after)))
     return session.ranks().areSeveral() // withRank() names the step
                ? std::move(error)
                : withContext(std::move(error), "step " + llvm::Twine(number));
-  auto loss = readLoss(session, function);
+  return llvm::Error::success();
+}
+
+llvm::Expected<BatchOutcome> ckopt::runBatch(Session &session,
+                                             const UpdateSettings &settings,
+                                             int64_t number, int64_t after) {
+  auto start = ProgressClock::now();
+  if (llvm::Error error = startBatch(session, settings, number, after))
+    return std::move(error);
+  auto loss = readLoss(session, functionOf(after));
   if (!loss)
     return loss.takeError();
   return BatchOutcome{*loss, secondsSince(start)}; // a device worked until then

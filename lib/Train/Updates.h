@@ -28,9 +28,13 @@ struct BatchOutcome {
   double seconds = 0; ///< of the step itself, without feeding
 };
 
-/// Runs the batch that the session holds as a part of update `number` (from 1).
-/// Of batches that `after` others of the same update follow, the gradients are
-/// added up; the last one makes the update.
+/// Starts the batch that the session holds as a part of update `number` (from
+/// 1). Of batches that `after` others of the same update follow, the gradients
+/// are added up; the last one makes the update. Returns at once on a device,
+/// which works on.
+llvm::Error startBatch(Session &session, const UpdateSettings &settings,
+                       int64_t number, int64_t after);
+/// The same, and waits for its loss.
 llvm::Expected<BatchOutcome> runBatch(Session &session,
                                       const UpdateSettings &settings,
                                       int64_t number, int64_t after);

@@ -270,6 +270,7 @@ llvm::Expected<TrainResult> runFit(StepRun &run, Request &request,
   // Batches of Python are pulled by the thread that called, which hears Ctrl-C.
   if (!std::holds_alternative<GivenBatches>(request.samples))
     *opened = std::make_unique<ReadAheadSource>(std::move(*opened));
+  options.reportsLate = request.report.is_none();
   options.report = [&](const StepReport &step) {
     return raised.guard([&] {
       if (PyErr_CheckSignals())

@@ -277,6 +277,13 @@ CKRT_EXPORT ckrt_status ckrt_tensor_read_part(ckrt_session *session,
                                               int64_t tensor, int64_t first,
                                               void *data, ckrt_dtype dtype,
                                               int64_t elements);
+/* Begins to copy a tensor of one element, such as a loss, as the runs so far
+ * leave it: a device goes on meanwhile, and may be given the next run. One
+ * tensor at a time; ckrt_tensor_fetched waits for the copy and converts it. */
+CKRT_EXPORT ckrt_status ckrt_tensor_fetch(ckrt_session *session,
+                                          int64_t tensor);
+CKRT_EXPORT ckrt_status ckrt_tensor_fetched(ckrt_session *session,
+                                            int64_t tensor, double *value);
 /* Sets *finite to whether all numbers of these `count` tensors are finite;
  * those of integers are. A device looks itself, and one word is copied. */
 CKRT_EXPORT ckrt_status ckrt_tensors_finite(ckrt_session *session,

@@ -28,6 +28,8 @@ llvm::Error checkFinite(double value, const llvm::Twine &what, int64_t step);
 llvm::Error checkGradients(const TensorMap &gradients, Precision precision,
                            const llvm::Twine &where = "");
 
+/// Returns whether the step computes the norm of its gradients.
+bool hasGradientNorm(const Session &session);
 /// Returns the error of checkFinite for the gradients' norm, if the step
 /// computes it: clipping by an infinite norm would silently multiply all
 /// gradients by 0.

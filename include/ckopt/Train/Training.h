@@ -89,6 +89,11 @@ struct TrainOptions {
   std::function<int()> stopAsked;
   /// Called after each step.
   std::function<llvm::Error(const StepReport &)> report;
+  /// The report looks at nothing but what it is given: a device may have begun
+  /// the next step when it is called.
+  bool reportsLate = false;
+  /// Called when a step was given to the session, with its number.
+  std::function<void(int64_t step)> started;
   /// Called after the last step and before held-out samples are evaluated, so
   /// that the caller can save weights before the evaluation can fail.
   std::function<llvm::Error(int64_t steps)> trained;
@@ -201,6 +206,11 @@ llvm::Expected<std::optional<LossScale>> readLossScale(const Session &session);
 /// Returns the loss of the function ("step", "accumulate") that ran last.
 llvm::Expected<double> readLoss(const Session &session,
                                 llvm::StringRef function = "step");
+/// Begins to read it, and returns its tensor: the next run may begin before
+/// endLoss() returns the number.
+llvm::Expected<int64_t> beginLoss(const Session &session,
+                                  llvm::StringRef function);
+llvm::Expected<double> endLoss(const Session &session, int64_t tensor);
 
 } // namespace ckopt
 

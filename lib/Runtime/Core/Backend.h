@@ -48,6 +48,11 @@ public:
   /// valid until the next call.
   virtual ckrt_status read(const TensorInfo &tensor, int64_t begin,
                            int64_t size, const char *&bytes) = 0;
+  /// Begins to copy a small tensor to the host as the runs so far leave it; a
+  /// device goes on meanwhile. One tensor is copied at a time.
+  virtual ckrt_status fetch(const TensorInfo &tensor);
+  /// Waits for that copy, and returns its bytes, valid until the next fetch.
+  virtual ckrt_status fetched(const TensorInfo &tensor, const char *&bytes);
   /// Finds out whether all numbers of these tensors of floats are finite.
   virtual ckrt_status allFinite(const std::vector<const TensorInfo *> &tensors,
                                 bool &finite);
@@ -88,6 +93,9 @@ public:
 protected:
   /// Clears `finite` if a number of the tensor from byte `begin` on is not.
   ckrt_status lookFrom(const TensorInfo &tensor, int64_t begin, bool &finite);
+
+private:
+  std::vector<char> copied; ///< by fetch()
 };
 
 /// Both return null on failure, with the reason in ckrt_last_error() and its

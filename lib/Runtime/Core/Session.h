@@ -29,6 +29,7 @@ struct ckrt_session {
   ckrt_program &program;
   std::unique_ptr<ckopt::runtime::Backend> backend;
   ckopt::runtime::CallChecker checker;
+  int64_t fetching = -1; ///< the tensor of ckrt_tensor_fetch
 
   const ckopt::runtime::Manifest &manifest() const { return program.manifest; }
   bool valid(int64_t tensor) const {

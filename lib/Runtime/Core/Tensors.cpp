@@ -322,6 +322,34 @@ ckrt_status ckrt_tensor_read_part(ckrt_session *session, int64_t tensor,
                       static_cast<DType>(dtype), elements);
 }
 
+ckrt_status ckrt_tensor_fetch(ckrt_session *session, int64_t tensor) {
+  if (!session || !session->valid(tensor) ||
+      elementCount(session->manifest().tensors[tensor]) != 1)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_tensor_fetch: no tensor of one "
+                                       "element " +
+                                           std::to_string(tensor));
+  ckrt_status status =
+      session->backend->fetch(session->manifest().tensors[tensor]);
+  session->fetching = status == CKRT_OK ? tensor : -1;
+  return status;
+}
+
+ckrt_status ckrt_tensor_fetched(ckrt_session *session, int64_t tensor,
+                                double *value) {
+  if (!session || !value || tensor < 0 || session->fetching != tensor)
+    return fail(CKRT_INVALID_ARGUMENT,
+                "ckrt_tensor_fetched: ckrt_tensor_fetch did not begin with "
+                "tensor " +
+                    std::to_string(tensor));
+  session->fetching = -1;
+  const TensorInfo &t = session->manifest().tensors[tensor];
+  const char *bytes = nullptr;
+  ckrt_status status = session->backend->fetched(t, bytes);
+  if (status == CKRT_OK)
+    *value = loadElement(t.dtype, bytes);
+  return status;
+}
+
 ckrt_status ckrt_tensors_finite(ckrt_session *session, const int64_t *tensors,
                                 int64_t count, int *finite) {
   if (!session || count < 0 || (count && !tensors) || !finite)

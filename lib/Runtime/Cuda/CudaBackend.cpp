@@ -281,46 +281,6 @@ ckrt_status CudaBackend::close(const TensorInfo &tensor, Access access) {
              : broken("cannot copy '" + tensor.name + "'", result);
 }
 
-/// Where there is no memory for the kernel, the host looks.
-ckrt_status
-CudaBackend::allFinite(const std::vector<const TensorInfo *> &tensors,
-                       bool &finite) {
-  if (!engine)
-    return repeatFailure();
-  const Driver &cuda = engine->driver();
-  Current current(cuda, engine->context());
-  Result result = kSuccess;
-  if (!finiteCheck) {
-    auto made = std::make_unique<FiniteCheck>(*engine);
-    result = made->create();
-    if (result == kOutOfMemory)
-      return Backend::allFinite(tensors, finite);
-    finiteCheck = std::move(made);
-  }
-  uint32_t found = 0;
-  if (result == kSuccess)
-    result = cuda.streamWaitEvent(stepStream, copyDone, 0);
-  if (result == kSuccess)
-    result = finiteCheck->begin(stepStream);
-  for (const TensorInfo *tensor : tensors)
-    if (result == kSuccess)
-      result = finiteCheck->add(*tensor, stepStream);
-  if (result == kSuccess)
-    result = finiteCheck->end(found, stepStream);
-  if (result == kSuccess)
-    result = cuda.eventRecord(stepDone, stepStream);
-  if (result == kSuccess)
-    result = engine->wait(stepStream);
-  if (result != kSuccess)
-    return broken("cannot look whether numbers are finite", result);
-  finite = found == 0;
-  for (const TensorInfo *tensor : tensors)
-    if (ckrt_status status =
-            lookFrom(*tensor, FiniteCheck::bytesSeen(*tensor), finite))
-      return status;
-  return CKRT_OK;
-}
-
 ckrt_status CudaBackend::synchronize() {
   if (!engine)
     return repeatFailure();

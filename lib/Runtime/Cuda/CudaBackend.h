@@ -45,6 +45,8 @@ public:
   ckrt_status allocations(ckrt_allocation_stats &stats) override;
   std::string rankDevices() override;
   ckrt_status deviceReport(ckrt_device_report &report) override;
+  ckrt_status fetch(const TensorInfo &tensor) override;
+  ckrt_status fetched(const TensorInfo &tensor, const char *&bytes) override;
   ckrt_status allFinite(const std::vector<const TensorInfo *> &tensors,
                         bool &finite) override;
   ckrt_status timeLaunches(size_t function,
