@@ -363,49 +363,6 @@ static LogicalResult interpretRoundRandom(RoundRandomOp, Operands in,
   return success();
 }
 
-/// The numbers of the dynamic code book in their order, made as bitsandbytes
-/// and torchao make them (create_dynamic_map).
-static std::vector<double> dynamicNumbers(bool hasSign) {
-  constexpr int kExponentBits = 7;
-  std::vector<double> numbers{0, 1};
-  for (int i = 0; i < kExponentBits; ++i) {
-    int items = (1 << (hasSign ? i : i + 1)) + 1;
-    double scale = std::pow(10.0, i - (kExponentBits - 1));
-    for (int at = 0; at + 1 < items; ++at) {
-      auto boundary = [&](int n) { return 0.1 + 0.9 * n / (items - 1); };
-      double mean = scale * (boundary(at) + boundary(at + 1)) / 2;
-      numbers.push_back(mean);
-      if (hasSign)
-        numbers.push_back(-mean);
-    }
-  }
-  llvm::sort(numbers);
-  return numbers;
-}
-
-static LogicalResult interpretEncode(EncodeDynamicOp op, Operands in,
-                                     Results out, const Environment &) {
-  std::vector<double> numbers = dynamicNumbers(op.getHasSign());
-  for (int64_t i = 0; i < out[0].size(); ++i) {
-    double x = in[0]->real(i);
-    auto first = numbers.begin() + (!op.getHasSign() && x > 0);
-    auto nearest =
-        std::min_element(first, numbers.end(), [&](double a, double b) {
-          return std::abs(x - a) < std::abs(x - b);
-        });
-    out[0].integer(i) = nearest - numbers.begin();
-  }
-  return success();
-}
-
-static LogicalResult interpretDecode(DecodeDynamicOp op, Operands in,
-                                     Results out, const Environment &) {
-  std::vector<double> numbers = dynamicNumbers(op.getHasSign());
-  for (int64_t i = 0; i < out[0].size(); ++i)
-    out[0].real(i) = numbers[size_t(in[0]->integer(i)) % numbers.size()];
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // Registration
 //===----------------------------------------------------------------------===//
@@ -479,8 +436,6 @@ void reference::attachElementwiseModels(MLIRContext *context) {
   attachUnaryModels(context);
   attachBinaryModels(context);
   attachModel<RoundRandomOp, interpretRoundRandom>(context);
-  attachModel<EncodeDynamicOp, interpretEncode>(context);
-  attachModel<DecodeDynamicOp, interpretDecode>(context);
   attachModel<CompareOp, interpretCompare>(context);
   attachModel<SelectOp, interpretSelect>(context);
   attachModel<DropoutOp, interpretDropout, /*foldable=*/false>(context);

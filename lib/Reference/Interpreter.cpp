@@ -327,6 +327,7 @@ void reference::registerReferenceModels(DialectRegistry &registry) {
     attachAttentionModels(context);
     attachPoolModels(context);
     attachNormModels(context);
+    attachCodeModels(context);
     attachTrainingModels(context);
     attachKernelModels(context);
     attachCollectiveModels(context);

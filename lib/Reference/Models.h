@@ -81,6 +81,7 @@ void attachNNModels(mlir::MLIRContext *context);
 void attachAttentionModels(mlir::MLIRContext *context);
 void attachPoolModels(mlir::MLIRContext *context);
 void attachNormModels(mlir::MLIRContext *context);
+void attachCodeModels(mlir::MLIRContext *context);
 void attachTrainingModels(mlir::MLIRContext *context);
 void attachKernelModels(mlir::MLIRContext *context);
 

@@ -470,16 +470,30 @@ func.func private @rounded_at_random(%x: tensor<5x100xf32>, %u: tensor<5x100xf32
   return %1 : tensor<5x100xbf16>
 }
 
+// States in codes: rows have scales, and what is stored beside them is computed once.
 // CHECK: @dynamic_codes: 1 kernels, 1 as code of the CPU, 1 as PTX
-func.func private @dynamic_codes(%x: tensor<50x100xf32>, %y: tensor<50x100xf32>) -> (tensor<50x100xui8>, tensor<50x100xui8>)
+func.func private @dynamic_codes(%x: tensor<50x100xf32>, %y: tensor<50x100xf32>,
+    %m: tensor<50x100xui8> {test.range = array<f64: 0.0, 256.0>}, %ms: tensor<50xf32>,
+    %v: tensor<50x100xui8> {test.range = array<f64: 0.0, 256.0>}, %vs: tensor<50xf32>)
+    -> (tensor<50x100xf32>, tensor<50x100xui8>, tensor<50xf32>, tensor<50x100xui8>, tensor<50xf32>)
     attributes {ckopt.kernel = "elementwise"} {
   %0 = ckopt.mul %y, %y : (tensor<50x100xf32>, tensor<50x100xf32>) -> tensor<50x100xf32>
   %1 = ckopt.mul %0, %0 : (tensor<50x100xf32>, tensor<50x100xf32>) -> tensor<50x100xf32>
   %2 = ckopt.mul %1, %1 : (tensor<50x100xf32>, tensor<50x100xf32>) -> tensor<50x100xf32>
   %3 = ckopt.mul %2, %x : (tensor<50x100xf32>, tensor<50x100xf32>) -> tensor<50x100xf32>
-  %4 = ckopt.encode_dynamic %3 {has_sign} : (tensor<50x100xf32>) -> tensor<50x100xui8>
-  %5 = ckopt.encode_dynamic %2 : (tensor<50x100xf32>) -> tensor<50x100xui8>
-  return %4, %5 : tensor<50x100xui8>, tensor<50x100xui8>
+  %4 = ckopt.assign %x, %3 : (tensor<50x100xf32>, tensor<50x100xf32>) -> tensor<50x100xf32>
+  %5:2 = ckopt.assign_codes %m, %ms, %3 {has_sign} : (tensor<50x100xui8>, tensor<50xf32>, tensor<50x100xf32>) -> (tensor<50x100xui8>, tensor<50xf32>)
+  %6:2 = ckopt.assign_codes %v, %vs, %2 : (tensor<50x100xui8>, tensor<50xf32>, tensor<50x100xf32>) -> (tensor<50x100xui8>, tensor<50xf32>)
+  return %4, %5#0, %5#1, %6#0, %6#1 : tensor<50x100xf32>, tensor<50x100xui8>, tensor<50xf32>, tensor<50x100xui8>, tensor<50xf32>
+}
+
+// Rows of whole vectors; and states that stay.
+// CHECK: @dynamic_states: 2 kernels, 2 as code of the CPU, 2 as PTX
+func.func @dynamic_states(%x: tensor<9x256xf32>, %m: tensor<9x256xui8> {test.range = array<f64: 0.0, 256.0>}, %s: tensor<9xf32>,
+    %made: tensor<i1> {test.value = dense<true> : tensor<i1>}, %not: tensor<i1> {test.value = dense<false> : tensor<i1>}) {
+  %0:2 = ckopt.assign_codes %m, %s, %x if %made {has_sign} : (tensor<9x256xui8>, tensor<9xf32>, tensor<9x256xf32>, tensor<i1>) -> (tensor<9x256xui8>, tensor<9xf32>)
+  %1:2 = ckopt.assign_codes %m, %s, %x if %not {has_sign} : (tensor<9x256xui8>, tensor<9xf32>, tensor<9x256xf32>, tensor<i1>) -> (tensor<9x256xui8>, tensor<9xf32>)
+  return
 }
 
 // CHECK: @dynamic_numbers: 1 kernels, 1 as code of the CPU, 1 as PTX

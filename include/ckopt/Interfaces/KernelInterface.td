@@ -78,6 +78,12 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
       "::llvm::SmallVector<std::pair<unsigned, unsigned>>", "getUpdatePairs",
       (ins), "", /*defaultImplementation=*/"return {};">,
     InterfaceMethod<[{
+        Of kind Update: whether the op only stores what others compute, so that
+        adjacent ones share a kernel.
+      }],
+      "bool", "isAssignment", (ins), "",
+      /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<[{
         Mixed precision: what decides whether the first result may be stored in
         a half (factors and results of contractions are, see
         ContractionOpInterface). Default: as the kind says (StorageClass).

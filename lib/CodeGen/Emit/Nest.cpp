@@ -246,8 +246,11 @@ SmallVector<Value> Nest::rowLoop(ArrayRef<Value> carried,
     return e.forLoop(from, to, step, start, [&](Value iv, ValueRange inner) {
       AffineExpr lane = e.addDim(iv, /*lane=*/true);
       SmallVector<Value> next(inner);
-      for (int64_t u = 0; u < kAccumulators; ++u)
+      for (int64_t u = 0; u < kAccumulators; ++u) {
+        e.group = {unsigned(u), unsigned(kAccumulators)};
         accumulate(next, lane + u * lanes, u);
+      }
+      e.group = {};
       return next;
     });
   };

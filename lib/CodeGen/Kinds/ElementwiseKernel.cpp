@@ -409,6 +409,9 @@ private:
 std::unique_ptr<GeneratedKernel>
 codegen::makeElementwiseKernel(func::FuncOp kernel,
                                const CodegenOptions &options) {
+  auto ops = kernel.front().getOps<AssignCodesOp>();
+  if (!ops.empty())
+    return makeCodedUpdate(kernel, options);
   return std::make_unique<ElementwiseKernel>(kernel, options);
 }
 

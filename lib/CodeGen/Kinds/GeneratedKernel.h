@@ -96,6 +96,9 @@ protected:
 
 std::unique_ptr<GeneratedKernel>
 makeElementwiseKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+/// Makes an update of states in codes, by rows that have a scale each.
+std::unique_ptr<GeneratedKernel> makeCodedUpdate(mlir::func::FuncOp kernel,
+                                                 const CodegenOptions &options);
 /// Makes an elementwise kernel for ranges whose parallel dimension is a
 /// multiple of the first dimension of its result, so that equal parts write
 /// equal parts of that; it starts at the call's first scalar.

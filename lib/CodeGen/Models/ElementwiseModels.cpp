@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ElementModel.h"
+#include "Emit/DynamicCodes.h"
 #include "Emit/MathFunctions.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/IR/Splat.h"
-#include "ckopt/Dialect/Ckopt/Utils/DynamicCode.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -378,65 +378,8 @@ static Value roundRandom(Operation *, Value x, Value u, Emitter &e) {
   return e.select(isFinite, e.bitcast(e.b.getF32Type(), rounded), x);
 }
 
-static Value encodeDynamic(Operation *op, Value x, Emitter &e) {
-  bool hasSign = cast<EncodeDynamicOp>(op).getHasSign();
-  auto number = [&](double value) { return e.like(x, value); };
-  auto isBelow = [&](Value value, double limit) {
-    return e.cmpf(FloatCompare::OLT, value, number(limit));
-  };
-  Value size = hasSign ? e.abs(x) : x;
-  auto decades = codeDecades(hasSign);
-  Value low = number(decades.back().low), first = number(decades.back().first),
-        perEntry = number(1 / decades.back().spacing);
-  for (const CodeDecade &decade :
-       llvm::reverse(ArrayRef(decades).drop_back())) {
-    Value here = isBelow(size, decade.end);
-    low = e.select(here, number(decade.low), low);
-    first = e.select(here, number(decade.first), first);
-    perEntry = e.select(here, number(1 / decade.spacing), perEntry);
-  }
-  Value steps = math::FloorOp::create(e.b, e.mul(e.sub(size, low), perEntry));
-  Value last = e.sub(first, number(1));
-  Value rank = e.add(
-      first, e.select(e.cmpf(FloatCompare::OLT, steps, last), steps, last));
-  const CodeDecade &least = decades.front(), &most = decades.back();
-  // Without a sign, what is above 0 keeps a number to divide by.
-  double half = (least.low + least.spacing / 2) / 2;
-  Value isZero = hasSign ? isBelow(size, half)
-                         : e.cmpf(FloatCompare::OLE, size, number(0));
-  rank =
-      e.select(isZero, number(hasSign ? 0 : 1),
-               e.select(isBelow(size, least.low), number(least.first), rank));
-  rank = e.select(isBelow(size, most.end), rank, number(2 * most.first));
-  if (hasSign) // there is no -1
-    rank = e.select(isBelow(x, 0),
-                    e.neg(e.select(isBelow(size, most.end), rank,
-                                   number(2 * most.first - 1))),
-                    rank);
-  Value code = e.add(rank, number(codeOfRank0(hasSign)));
-  return arith::FPToUIOp::create(e.b, e.typeLike(e.b.getI8Type(), x), code);
-}
-
-/// Each decade's line is above all others in its decade.
 static Value decodeDynamic(Operation *op, Value code, Emitter &e) {
-  bool hasSign = cast<DecodeDynamicOp>(op).getHasSign();
-  Value x =
-      arith::UIToFPOp::create(e.b, e.typeLike(e.b.getF32Type(), code), code);
-  auto number = [&](double value) { return e.like(x, value); };
-  Value rank = e.sub(x, number(codeOfRank0(hasSign)));
-  Value size = hasSign ? e.abs(rank) : rank;
-  Value result = number(0);
-  for (const CodeDecade &decade : codeDecades(hasSign)) {
-    Value at = e.sub(size, number(decade.first - 0.5));
-    Value line = e.add(e.mul(at, number(decade.spacing)), number(decade.low));
-    result = e.select(e.cmpf(FloatCompare::OGT, line, result), line, result);
-  }
-  result =
-      e.select(e.cmpf(FloatCompare::OLT, result, number(1)), result, number(1));
-  if (!hasSign)
-    return result;
-  return e.select(e.cmpf(FloatCompare::OLT, rank, number(0)), e.neg(result),
-                  result);
+  return emitDecodeDynamic(e, code, cast<DecodeDynamicOp>(op).getHasSign());
 }
 
 void codegen::addElementwiseModels(ElementModels &models) {
@@ -478,7 +421,6 @@ void codegen::addElementwiseModels(ElementModels &models) {
   models.add<ShiftLeftOp, Binary<shiftLeft>>();
   models.add<ShiftRightOp, Binary<shiftRight>>();
   models.add<RoundRandomOp, Binary<roundRandom>>();
-  models.add<EncodeDynamicOp, Unary<encodeDynamic>>();
   models.add<DecodeDynamicOp, Unary<decodeDynamic>>();
   models.add<CompareOp, Binary<compare>>();
   models.add<SelectOp, SelectModel>();

@@ -100,28 +100,38 @@ void Grouping::createUnit(Operation *op, UnitKind kind) {
   parent.push_back(id);
 }
 
+static bool isAssignment(Operation *op) {
+  return cast<KernelOpInterface>(op).isAssignment();
+}
+
 /// Adjacent assignments at the end of an optimizer's formulas read the same
 /// values, so that one kernel computes them once. O(1).
 bool Grouping::joinAssignment(Operation *op) {
-  if (!options.group || !isa<AssignOp>(op) || units.empty())
+  if (!options.group || !isAssignment(op) || units.empty())
     return false;
   Unit &unit = units.back();
   unsigned id = units.size() - 1;
   // Elements may be stored in other types.
   RankedTensorType type =
       tensorType(op->getResult(0)).clone(unit.domain.getElementType());
-  if (unit.kind != UnitKind::Update || !isa<AssignOp>(unit.roots.front()) ||
+  size_t pointers =
+      unit.inputs.size() + op->getNumOperands() + op->getNumResults();
+  for (Operation *root : unit.roots)
+    pointers += root->getNumResults();
+  if (unit.kind != UnitKind::Update || !isAssignment(unit.roots.front()) ||
       unit.domain != type ||
       place.lookup(unit.roots.front()) != place.lookup(op) + 1 ||
-      llvm::is_contained(unit.inputs, op->getResult(0)) ||
-      unit.ops >= options.maxOps ||
-      unit.inputs.size() + unit.roots.size() + 3 > options.maxPointers)
+      llvm::any_of(
+          op->getResults(),
+          [&](Value result) { return unit.inputs.contains(result); }) ||
+      unit.ops >= options.maxOps || pointers > options.maxPointers)
     return false;
   unit.roots.insert(unit.roots.begin(), op);
   for (Value operand : op->getOperands())
     if (unit.inputs.insert(operand))
       readers[operand].push_back(id);
-  maker[op->getResult(0)] = id;
+  for (Value result : op->getResults())
+    maker[result] = id;
   ++unit.ops;
   return true;
 }

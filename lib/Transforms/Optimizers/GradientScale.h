@@ -35,7 +35,7 @@ public:
                       mlir::Value before) const {
     return finite ? b.select(finite, now, before) : now;
   }
-  /// Returns whether all gradients are finite.
+  /// Returns whether all gradients are finite; null without a scale.
   mlir::Value isMade() const { return finite; }
   /// Returns whether no update was made before.
   mlir::Value isFirst(TensorBuilder &b) const {

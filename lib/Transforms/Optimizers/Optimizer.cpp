@@ -563,15 +563,6 @@ SmallVector<Value> OptimizerBuilder::oldStates(TensorBuilder &b,
   return values;
 }
 
-/// Returns the largest magnitude of each block, but no 0.
-static Value scalesOf(TensorBuilder &b, Value state) {
-  Value size = b.make<AbsOp>(state);
-  Value positive = b.make<MaximumOp>(size, b.number(size, 1e-12));
-  return b.make<ReduceOp>(
-      ReduceKindAttr::get(b.builder.getContext(), ReduceKind::Max), positive,
-      b.ints({1}), b.builder.getBoolAttr(false));
-}
-
 void OptimizerBuilder::update(const Parameter &parameter,
                               SmallVectorImpl<Result> &results) {
   BlockArgument stored = function.getArgument(parameter.index);
@@ -603,15 +594,6 @@ void OptimizerBuilder::update(const Parameter &parameter,
                                    : average);
     targets.push_back(parameter.average);
   }
-  auto names = rule->states(parameter.hyper);
-  for (auto [i, scales] : llvm::enumerate(parameter.scales)) {
-    Value &coded = values[i + 1];
-    Value largest = scalesOf(b, coded);
-    Value column = b.reshape(largest, {tensorType(largest).getDimSize(0), 1});
-    coded = b.make<EncodeDynamicOp>(b.div(coded, column), names[i].hasSign);
-    values.push_back(largest);
-    targets.push_back(scales);
-  }
   assign(parameter, values, targets, results);
 }
 
@@ -627,18 +609,36 @@ void OptimizerBuilder::assign(const Parameter &parameter,
     auto maker = value.getDefiningOp<KernelOpInterface>();
     return maker && maker.getKernelKind() == KernelKind::Update;
   };
+  auto isCoded = [&](BlockArgument target) {
+    return !parameter.scales.empty() &&
+           llvm::is_contained(parameter.state, target);
+  };
   for (auto [value, target] : llvm::zip_equal(values, targets)) {
     olds.push_back(b.reshape(target, tensorType(value).getShape()));
-    bool decided = isUpdate(value) || target == parameter.average;
+    bool decided =
+        isUpdate(value) || isCoded(target) || target == parameter.average;
     settled.push_back(decided ? value
                               : lossScale.settled(b, value, olds.back()));
   }
-  for (auto [value, old] : llvm::zip_equal(settled, olds))
-    if (!isUpdate(value))
+  auto names = rule->states(parameter.hyper);
+  SmallVector<Value> newScales;
+  for (auto [value, old, target] : llvm::zip_equal(settled, olds, targets)) {
+    if (isCoded(target)) {
+      size_t i = newScales.size();
+      auto codes = AssignCodesOp::create(
+          builder, b.loc, old.getType(), parameter.scales[i].getType(), old,
+          parameter.scales[i], value, lossScale.isMade(), names[i].hasSign);
+      value = codes.getNewCodes();
+      newScales.push_back(codes.getNewScales());
+    } else if (!isUpdate(value)) {
       value = AssignOp::create(builder, b.loc, old, value).getOutput();
+    }
+  }
   for (auto [value, target] : llvm::zip_equal(settled, targets))
     results.push_back(
         updateResult(b.reshape(value, tensorType(target).getShape()), target));
+  for (auto [value, target] : llvm::zip_equal(newScales, parameter.scales))
+    results.push_back(updateResult(value, target));
 }
 
 LogicalResult OptimizerBuilder::run() {

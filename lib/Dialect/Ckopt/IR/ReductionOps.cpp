@@ -283,6 +283,22 @@ CKOPT_INFER(AssignOp) {
   return success();
 }
 
+CKOPT_INFER(AssignCodesOp) {
+  AssignCodesOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto codes = tensorType(adaptor.getCodes()),
+       scales = tensorType(adaptor.getScales());
+  if (failed(checkUpdate(loc, {adaptor.getCodes(), adaptor.getValue()})))
+    return failure();
+  if (codes.getRank() != 2 ||
+      codes.getDimSize(1) > AssignCodesOp::kMostNumbers ||
+      scales.getShape() != codes.getShape().take_front())
+    return emitOptionalError(
+        loc, "codes must be rows of at most ", AssignCodesOp::kMostNumbers,
+        ", with a scale for each, got ", codes, " and ", scales);
+  results.append({codes, scales});
+  return success();
+}
+
 CKOPT_INFER(AccumulateOp) {
   if (failed(checkUpdate(loc, operands)))
     return failure();

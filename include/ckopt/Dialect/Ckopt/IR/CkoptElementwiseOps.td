@@ -106,22 +106,8 @@ def Ckopt_RoundRandomOp : Ckopt_NarrowOp<"round_random",
   let results = (outs StaticShapeTensorOf<[BF16]>:$output);
 }
 
-def Ckopt_EncodeDynamicOp : Ckopt_NarrowOp<"encode_dynamic",
-    "The code of the nearest number of the dynamic code book, of a number from [-1, 1], or without `has_sign` from [0, 1]",
-    "::mlir::IntegerType::get(context, 8, ::mlir::IntegerType::Unsigned)", 20> {
-  let description = [{
-    Codes of 8 bits as those of bitsandbytes and torchao (create_dynamic_map; Dettmers, "8-bit
-    approximations for parallelism in deep learning", 2015): seven decades down to 1e-7 (with signs
-    1e-6), each with twice the numbers of the one below, 0 and 1. They count numbers in their order.
-    Without `has_sign`, numbers above 0 have codes above that of 0, since what is divided by their root
-    would be huge.
-  }];
-  let arguments = (ins Ckopt_SingleTensor:$input, UnitAttr:$has_sign);
-  let results = (outs Ckopt_CodeTensor:$output);
-}
-
 def Ckopt_DecodeDynamicOp : Ckopt_NarrowOp<"decode_dynamic",
-    "The number that a code of the dynamic code book (see encode_dynamic) stands for",
+    "The number that a code of the dynamic code book (see assign_codes) stands for",
     "::mlir::Float32Type::get(context)", 10> {
   let arguments = (ins Ckopt_CodeTensor:$input, UnitAttr:$has_sign);
   let results = (outs Ckopt_SingleTensor:$output);

@@ -96,7 +96,32 @@ def Ckopt_AssignOp : Ckopt_InferOp<"assign", "Update"> {
   let results = (outs Ckopt_NumTensor:$output);
   let assemblyFormat = "$old `,` $value attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
+    bool isAssignment() { return true; }
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}}; }
+  }];
+}
+
+def Ckopt_AssignCodesOp : Ckopt_InferOp<"assign_codes", "Update"> {
+  let summary = "The new codes of a state, and a scale for each row: `value` in 8 bits";
+  let description = [{
+    A row's scale is its largest magnitude, at least 1e-12, and the code of a number that of the
+    nearest to number / scale in the dynamic code book: that of bitsandbytes and torchao
+    (create_dynamic_map; Dettmers, "8-bit approximations for parallelism in deep learning", 2015),
+    seven decades down to 1e-7 (with signs 1e-6), each with twice the numbers of the one below, 0
+    and 1. Codes count numbers in their order. Without `has_sign`, numbers above 0 have codes above
+    that of 0, since what is divided by their root would be huge. Where `made` is false, codes and
+    scales stay.
+  }];
+  let arguments = (ins Ckopt_CodeTensor:$codes, Ckopt_SingleTensor:$scales, Ckopt_SingleTensor:$value,
+                       Optional<0DTensorOf<[I1]>>:$made, UnitAttr:$has_sign);
+  let results = (outs Ckopt_CodeTensor:$new_codes, Ckopt_SingleTensor:$new_scales);
+  let assemblyFormat = "$codes `,` $scales `,` $value (`if` $made^)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Flops<30>.decl # [{
+    /// The most numbers of a row: kernels keep a row's new ones.
+    static constexpr int64_t kMostNumbers = 1024;
+    bool isAssignment() { return true; }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}, {1, 1}}; }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() { return getUpdatePairs(); }
   }];
 }
 
