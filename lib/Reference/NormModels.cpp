@@ -163,10 +163,55 @@ static LogicalResult interpretLayerNormGrad(LayerNormGradOp op, Operands in,
   return success();
 }
 
+/// Rounding is of types: numbers are the same with `rounds`.
+static LogicalResult interpretRmsNorm(RmsNormOp op, Operands in, Results out,
+                                      const Environment &) {
+  const Tensor &input = *in[0];
+  int64_t axis = int64_t(op.getAxis());
+  ArrayRef<int64_t> row = input.getShape().drop_front(size_t(axis));
+  AxisView view(input.getShape(), axis, input.getRank() - axis);
+  RowOperand scale(op.getScale() ? in[1] : nullptr, row, 1);
+  double epsilon = op.getEpsilon().convertToDouble();
+  for (int64_t r = 0; r < view.outer; ++r) {
+    double mean = 0;
+    auto at = [&](int64_t j) { return input.real(view(r, j, 0)); };
+    for (int64_t j = 0; j < view.count; ++j)
+      mean += at(j) * at(j) / double(view.count);
+    double rstd = 1 / std::sqrt(mean + epsilon);
+    for (int64_t j = 0; j < view.count; ++j)
+      out[0].real(view(r, j, 0)) = at(j) * rstd * scale[j];
+    out[1].real(r) = rstd;
+  }
+  return success();
+}
+
+static LogicalResult interpretRmsNormGrad(RmsNormGradOp op, Operands in,
+                                          Results out, const Environment &) {
+  const Tensor &grad = *in[0], &input = *in[1], &rstd = *in[2];
+  int64_t axis = int64_t(op.getAxis());
+  ArrayRef<int64_t> row = input.getShape().drop_front(size_t(axis));
+  AxisView view(input.getShape(), axis, input.getRank() - axis);
+  RowOperand scale(op.getScale() ? in[3] : nullptr, row, 1);
+  for (int64_t r = 0; r < view.outer; ++r) {
+    auto g = [&](int64_t j) { return grad.real(view(r, j, 0)) * scale[j]; };
+    auto h = [&](int64_t j) {
+      return input.real(view(r, j, 0)) * rstd.real(r);
+    };
+    double meanGH = 0;
+    for (int64_t j = 0; j < view.count; ++j)
+      meanGH += g(j) * h(j) / double(view.count);
+    for (int64_t j = 0; j < view.count; ++j)
+      out[0].real(view(r, j, 0)) = rstd.real(r) * (g(j) - h(j) * meanGH);
+  }
+  return success();
+}
+
 void reference::attachNormModels(MLIRContext *context) {
   attachModel<BatchNormOp, interpretBatchNorm>(context);
   attachModel<BatchNormGradOp, interpretBatchNormGrad>(context);
   attachModel<BatchNormInferenceOp, interpretBatchNormInference>(context);
   attachModel<LayerNormOp, interpretLayerNorm>(context);
   attachModel<LayerNormGradOp, interpretLayerNormGrad>(context);
+  attachModel<RmsNormOp, interpretRmsNorm>(context);
+  attachModel<RmsNormGradOp, interpretRmsNormGrad>(context);
 }

@@ -138,6 +138,25 @@ func.func @layer_norm_gradient(%a: tensor<4x5x3xf32> {test.range = array<f64: 0.
   return
 }
 
+// Rows of vectors, with a rest, short ones, columns of two dimensions, and long ones.
+// CHECK: @rms_norm: 10 kernels, 10 as code of the CPU, 10 as PTX
+func.func @rms_norm(%a: tensor<4x5x16xf32>, %b: tensor<16xf32>, %c: tensor<4x5x70xf32>, %d: tensor<70xf32>,
+    %e: tensor<4x5x3xf64>, %f: tensor<3xf64>, %g: tensor<4x5x33xf32>, %h: tensor<4x5x768xf32>, %i: tensor<768xf32>,
+    %r: tensor<4x5xf32> {test.range = array<f64: 0.2, 1.0>}, %t: tensor<4xf32> {test.range = array<f64: 0.2, 1.0>},
+    %u: tensor<4x5xf64> {test.range = array<f64: 0.2, 1.0>}) attributes {test.tolerance = array<f64: 2.0e-5, 1.0e-4>} {
+  %0:2 = ckopt.rms_norm %a scale %b {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<4x5x16xf32>, tensor<16xf32>) -> (tensor<4x5x16xf32>, tensor<4x5xf32>)
+  %1:2 = ckopt.rms_norm %c scale %d {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<4x5x70xf32>, tensor<70xf32>) -> (tensor<4x5x70xf32>, tensor<4x5xf32>)
+  %2:2 = ckopt.rms_norm %e scale %f {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<4x5x3xf64>, tensor<3xf64>) -> (tensor<4x5x3xf64>, tensor<4x5xf64>)
+  %3:2 = ckopt.rms_norm %g {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<4x5x33xf32>) -> (tensor<4x5x33xf32>, tensor<4xf32>)
+  %4:2 = ckopt.rms_norm %h scale %i {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<4x5x768xf32>, tensor<768xf32>) -> (tensor<4x5x768xf32>, tensor<4x5xf32>)
+  %5 = ckopt.rms_norm_grad %0#0, %a, %r scale %b {axis = 2 : i64} : (tensor<4x5x16xf32>, tensor<4x5x16xf32>, tensor<4x5xf32>, tensor<16xf32>) -> tensor<4x5x16xf32>
+  %6 = ckopt.rms_norm_grad %1#0, %c, %r scale %d {axis = 2 : i64} : (tensor<4x5x70xf32>, tensor<4x5x70xf32>, tensor<4x5xf32>, tensor<70xf32>) -> tensor<4x5x70xf32>
+  %7 = ckopt.rms_norm_grad %2#0, %e, %u scale %f {axis = 2 : i64} : (tensor<4x5x3xf64>, tensor<4x5x3xf64>, tensor<4x5xf64>, tensor<3xf64>) -> tensor<4x5x3xf64>
+  %8 = ckopt.rms_norm_grad %3#0, %g, %t {axis = 1 : i64} : (tensor<4x5x33xf32>, tensor<4x5x33xf32>, tensor<4xf32>) -> tensor<4x5x33xf32>
+  %9 = ckopt.rms_norm_grad %4#0, %h, %r scale %i {axis = 2 : i64} : (tensor<4x5x768xf32>, tensor<4x5x768xf32>, tensor<4x5xf32>, tensor<768xf32>) -> tensor<4x5x768xf32>
+  return
+}
+
 // One label in five is ignored.
 // CHECK: @cross_entropy: 10 kernels, 10 as code of the CPU, 10 as PTX
 func.func @cross_entropy(%a: tensor<6x5xf32> {test.range = array<f64: -4.0, 4.0>},

@@ -19,7 +19,7 @@ func.func @products(%a: tensor<70x37xbf16>, %b: tensor<37x65xbf16> {test.range =
 }
 
 // Row ops on f32 that store bf16.
-// CHECK: @rows: 5 kernels, 5 as code of the CPU, 5 as PTX
+// CHECK: @rows: 8 kernels, 8 as code of the CPU, 8 as PTX
 func.func @rows(%a: tensor<5x40xf32> {test.range = array<f64: -5.0, 5.0>}, %b: tensor<40xf32>, %g: tensor<5x40xf32>,
     %m: tensor<5xf32>, %r: tensor<5xf32>, %p: tensor<5x40xf32> {test.range = array<f64: 0.01, 1.0>})
     attributes {test.tolerance = array<f64: 8.0e-3, 1.0e-4>} {
@@ -28,5 +28,8 @@ func.func @rows(%a: tensor<5x40xf32> {test.range = array<f64: -5.0, 5.0>}, %b: t
   %2 = ckopt.softmax_grad %g, %p {axis = 1} : (tensor<5x40xf32>, tensor<5x40xf32>) -> tensor<5x40xbf16>
   %3:3 = ckopt.layer_norm %a scale %b bias %b {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<5x40xf32>, tensor<40xf32>, tensor<40xf32>) -> (tensor<5x40xbf16>, tensor<5xf32>, tensor<5xf32>)
   %4 = ckopt.layer_norm_grad %g, %a, %m, %r scale %b {axis = 1 : i64} : (tensor<5x40xf32>, tensor<5x40xf32>, tensor<5xf32>, tensor<5xf32>, tensor<40xf32>) -> tensor<5x40xbf16>
+  %5:2 = ckopt.rms_norm %a scale %b {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<5x40xf32>, tensor<40xf32>) -> (tensor<5x40xbf16>, tensor<5xf32>)
+  %6:2 = ckopt.rms_norm %5#0 scale %b {axis = 1 : i64, epsilon = 1.0e-5 : f64, rounds} : (tensor<5x40xbf16>, tensor<40xf32>) -> (tensor<5x40xbf16>, tensor<5xf32>)
+  %7 = ckopt.rms_norm_grad %g, %a, %r scale %b {axis = 1 : i64} : (tensor<5x40xf32>, tensor<5x40xf32>, tensor<5xf32>, tensor<40xf32>) -> tensor<5x40xbf16>
   return
 }

@@ -46,6 +46,29 @@ static GradientCase layerNorm(std::string name, Ints shape, int64_t axis,
           }};
 }
 
+/// `statistics`: rstd is a result, too.
+static GradientCase rmsNorm(std::string name, Ints shape, int64_t axis,
+                            std::optional<Ints> scale,
+                            bool statistics = false) {
+  std::vector<Arg> args{real(shape)};
+  if (scale)
+    args.push_back(real(*scale));
+  bool hasScale = scale.has_value();
+  return {std::move(name), args,
+          [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+            auto x = cast<RankedTensorType>(args[0].getType());
+            Type row = RankedTensorType::get(x.getShape().take_front(axis),
+                                             x.getElementType());
+            auto op = RmsNormOp::create(
+                b.builder, b.loc, x, row, args[0], hasScale ? args[1] : Value(),
+                b.builder.getI64IntegerAttr(axis),
+                b.builder.getF64FloatAttr(1e-3), UnitAttr());
+            if (statistics)
+              return {op.getOutput(), op.getRstd()};
+            return {op.getOutput()};
+          }};
+}
+
 static GradientCase batchNorm(std::string name, Ints shape,
                               bool statistics = false) {
   return {std::move(name),
@@ -81,6 +104,11 @@ static std::vector<GradientCase> normalizationCases() {
       layerNorm("layer_scale", {3, 5}, 1, Ints{5}, std::nullopt),
       layerNorm("layer_bias", {3, 5}, 1, std::nullopt, Ints{5}),
       layerNorm("layer_statistics", {3, 5}, 1, Ints{5}, Ints{5}, true),
+      rmsNorm("rms_full", {3, 5}, 1, Ints{5}),
+      rmsNorm("rms_two_axes", {2, 3, 4}, 1, Ints{3, 4}),
+      rmsNorm("rms_broadcast", {2, 3, 4}, 1, Ints{3, 1}),
+      rmsNorm("rms_plain", {3, 5}, 1, std::nullopt),
+      rmsNorm("rms_statistics", {3, 5}, 1, Ints{5}, true),
       batchNorm("batch_2d", {6, 3}),
       batchNorm("batch_4d", {2, 3, 2, 3}),
       batchNorm("batch_one_channel", {2, 1, 4}),

@@ -21,9 +21,9 @@ TEST(RuleCoverage, EveryFloatOpHasARule) {
       "ckopt.collective_wait", "ckopt.compare", "ckopt.random",
       "ckopt.shift_left", "ckopt.shift_right", "ckopt.top_k",
       // Gradients of gradients: not asked for by any first-order training.
-      "ckopt.max_pool_grad", "ckopt.layer_norm_grad", "ckopt.batch_norm_grad",
-      "ckopt.cross_entropy_grad", "ckopt.linear_cross_entropy_grad",
-      "ckopt.attention_grad",
+      "ckopt.max_pool_grad", "ckopt.layer_norm_grad", "ckopt.rms_norm_grad",
+      "ckopt.batch_norm_grad", "ckopt.cross_entropy_grad",
+      "ckopt.linear_cross_entropy_grad", "ckopt.attention_grad",
       // Comes after autodiff.
       "ckopt.round_random", "ckopt.decode_dynamic", "ckopt.assign_codes",
       "ckopt.matmul_add", "ckopt.sgd", "ckopt.adam", "ckopt.kernel_call",

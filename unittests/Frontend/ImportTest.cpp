@@ -292,3 +292,68 @@ TEST(Import, LayerNormSpelledOut) {
       EXPECT_NEAR(got[size_t(i)], first[size_t(i)], 1e-5);
   }
 }
+
+/// y = x / sqrt(mean(x * x) + epsilon) * s over the last dimension, as Llama
+/// has it in f32, in bf16 with `tail` behind a product in f32.
+static std::string rmsNormGraph(bool isHalf, const std::string &tail) {
+  std::string x = isHalf ? "w" : "x";
+  std::string half = isHalf ? "data_type: 16 dims: 3 int32_data: 16256 "
+                              "int32_data: 16384 int32_data: 16448"
+                            : "data_type: 1 dims: 3 float_data: 1 "
+                              "float_data: 2 float_data: 3";
+  int type = isHalf ? 16 : 1;
+  return (isHalf ? "node { op_type: 'Cast' input: 'x' output: 'w' attribute { "
+                   "name: 'to' type: INT i: 1 } } "
+                 : "") +
+         ("node { op_type: 'Pow' input: '" + x +
+          "' input: 'two' output: 'q' } " +
+          "node { op_type: 'ReduceMean' input: 'q' output: 'v' attribute { "
+          "name: 'axes' type: INTS ints: -1 } } node { op_type: 'Add' input: "
+          "'v' input: 'e' output: 'a' } node { op_type: 'Sqrt' input: 'a' "
+          "output: 'r' } node { op_type: 'Reciprocal' input: 'r' output: 'i' } "
+          "node { op_type: 'Mul' input: '" +
+          x + "' input: 'i' output: 'n' } ") +
+         tail +
+         " initializer { name: 'e' data_type: 1 float_data: 0.001 } "
+         "initializer { name: 'two' data_type: 1 float_data: 2 } "
+         "initializer { name: 's' " +
+         half +
+         " } initializer { name: 'f' data_type: 1 dims: 3 float_data: 1 "
+         "float_data: 2 float_data: 3 } input { " +
+         info("x", type, {"2", "3"}) + " } output { " +
+         info("y", type, {"2", "3"}) + " }";
+}
+
+// RMS normalization as Transformers writes it becomes one op: in f32; of halves
+// in f32 between casts, with the weight behind them (Llama) or inside (Gemma).
+TEST(Import, RmsNormSpelledOut) {
+  std::string cast = "node { op_type: 'Cast' input: '%' output: '&' attribute "
+                     "{ name: 'to' type: INT i: 16 } } ";
+  auto castOf = [&](char from, char to) {
+    std::string text = cast;
+    text[text.find('%')] = from;
+    text[text.find('&')] = to;
+    return text;
+  };
+  std::string plain =
+      "node { op_type: 'Mul' input: 's' input: 'n' output: 'y' }";
+  std::string behind = castOf('n', 'h') +
+                       "node { op_type: 'Mul' input: 's' input: 'h' output: "
+                       "'y' }";
+  std::string inside = "node { op_type: 'Mul' input: 'n' input: 'f' output: "
+                       "'t' } " +
+                       castOf('t', 'y');
+  for (auto [isHalf, tail, rounds] :
+       {std::tuple(false, plain, false), std::tuple(true, behind, true),
+        std::tuple(true, inside, false)}) {
+    mlir::MLIRContext context;
+    ImportedModel model =
+        load(modelFile("norm.onnx", rmsNormGraph(isHalf, tail), 13), context);
+    ASSERT_TRUE(model.module);
+    std::string text = print(model);
+    EXPECT_NE(text.find("ckopt.rms_norm"), std::string::npos) << text;
+    EXPECT_EQ(text.find("rounds") != std::string::npos, rounds) << text;
+    for (const char *gone : {"ckopt.reduce", "ckopt.cast", "ckopt.mul"})
+      EXPECT_EQ(text.find(gone), std::string::npos) << text;
+  }
+}

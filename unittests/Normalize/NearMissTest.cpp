@@ -48,8 +48,8 @@ static LogicalResult gelu(func::FuncOp function) {
   return success();
 }
 
-static LogicalResult layerNorm(func::FuncOp function) {
-  onnx_frontend::fuseLayerNorm(function);
+static LogicalResult rowNorm(func::FuncOp function) {
+  onnx_frontend::fuseRowNorms(function);
   return success();
 }
 

@@ -41,7 +41,7 @@ struct OptimizerOptions {
   double clipNorm = 0;        ///< 0: no clipping
   int64_t accumulate = 1;     ///< micro-batches in a step
   double ema = 0;             ///< decay of averaged parameters; 0: none
-  /// BF16: rounded at random; INT8: dynamic codes (ckopt.encode_dynamic).
+  /// BF16: rounded at random; INT8: dynamic codes (ckopt.assign_codes).
   StateType stateType = StateType::F32;
   ParamType paramType = ParamType::F32; ///< BF16: rounded at random
   /// If the loss's scale is a state: the number of updates in a row, with

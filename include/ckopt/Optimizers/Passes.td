@@ -46,7 +46,7 @@ def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
     element), for which there is an argument of role `seed`.
 
     `state-type=int8`: such states, if their numbers fill blocks of 256, are codes of 8 bits
-    (`ckopt.encode_dynamic`; without a sign where a state has none) of what a block's numbers are
+    (`ckopt.assign_codes`; without a sign where a state has none) of what a block's numbers are
     relative to the largest magnitude in it, which is a state `<state>_scale` of f32. The new parameter
     is computed from new states before they are coded. So do bitsandbytes and torchao.
 

@@ -12,7 +12,7 @@
 // The inverse lines meet where a decade ends, at an integer. Halfway between
 // the last number of a decade and the first of the next one, five times as far
 // apart, they have gone a fifth beyond it: ranks that are powers of two begin
-// there. Numbers within 1e-5 of a distance of where two codes meet may get either.
+// there. Within 1e-5 of a distance of where two codes meet, f32 decides.
 //
 //===----------------------------------------------------------------------===//
 #include "DynamicCodes.h"

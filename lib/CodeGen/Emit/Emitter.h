@@ -115,6 +115,8 @@ public:
   /// Loads the element of the kernel's result `result`, which was stored
   /// before.
   Value reload(unsigned result, mlir::RankedTensorType type, Index index);
+  /// Returns x, f32, rounded to `half`, f16 or bf16, but in f32.
+  Value rounded(Type half, Value x);
   /// Loads element `offset` of the buffer at `base`.
   Value loadFrom(Value base, Type element, AffineExpr offset);
   void storeTo(Value base, Type element, AffineExpr offset, Value v);

@@ -91,6 +91,14 @@ Value Emitter::reload(unsigned result, RankedTensorType type, Index index) {
       linearize(normalized(type, index), getElementStrides(type), ctx));
 }
 
+Value Emitter::rounded(Type half, Value x) {
+  bool onCpu = bool(begin);
+  Value narrow = half.isBF16() && onCpu
+                     ? emitToBF16(*this, x)
+                     : Value(arith::TruncFOp::create(b, typeLike(half, x), x));
+  return arith::ExtFOp::create(b, x.getType(), narrow);
+}
+
 void Emitter::storeTo(Value base, Type element, AffineExpr offset, Value v) {
   Type storage = storageType(element);
   unsigned bytes = storage.getIntOrFloatBitWidth() / 8;

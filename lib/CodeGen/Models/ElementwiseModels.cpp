@@ -125,13 +125,7 @@ static Value castOf(Operation *op, Value x, Emitter &e) {
       x = arith::TruncFOp::create(e.b, type, x);
     if (target == to)
       return x;
-    // f16 and bf16 are rounded, but stay in f32.
-    bool onCpu = bool(e.begin);
-    Value half =
-        target.isBF16() && onCpu
-            ? emitToBF16(e, x)
-            : Value(arith::TruncFOp::create(e.b, e.typeLike(target, x), x));
-    return arith::ExtFOp::create(e.b, type, half);
+    return e.rounded(target, x);
   }
   if (Emitter::isFloat(x)) {
     if (isSigned(op->getResult(0)))

@@ -188,6 +188,62 @@ static void emitLayerNormGrad(RowContext &row) {
   });
 }
 
+static void emitRmsNorm(RowContext &row) {
+  Emitter &e = row.e;
+  auto norm = cast<RmsNormOp>(row.op);
+  Type type = typeOf(row, 0);
+  auto input = [&](Index i) { return row.operand(0, i); };
+  Value sum = row.reduce(ReduceKind::Sum, type, [&](Index i) {
+    Value x = input(i);
+    return e.mul(x, x);
+  });
+  Value mean = e.div(sum, e.constant(type, double(row.length)));
+  Value rstd = emitRsqrt(
+      e, e.add(mean, e.like(mean, norm.getEpsilon().convertToDouble())));
+  Type stored = getElementTypeOrSelf(norm.getOutput());
+  auto scaled = [&](Index i) {
+    return row.keep(0, [&] {
+      Value y = e.mul(input(i), rstd);
+      if (norm.getRounds() && stored != type)
+        y = e.rounded(stored, y);
+      if (Value scale = norm.getScale())
+        y = e.mul(y, e.emit(scale, trailing(row, scale, i)));
+      return y;
+    });
+  };
+  if (row.keeps()) // no load of scale waits behind a store
+    row.forEach([&](Index i) { scaled(i); });
+  row.forEach([&](Index i) { row.store(0, i, scaled(i)); });
+  row.store(1, ArrayRef(row.kept).take_front(norm.getAxis()), rstd);
+}
+
+static void emitRmsNormGrad(RowContext &row) {
+  Emitter &e = row.e;
+  auto norm = cast<RmsNormGradOp>(row.op);
+  Type type = typeOf(row, 1);
+  Value rstd =
+      e.emit(norm.getRstd(), ArrayRef(row.kept).take_front(norm.getAxis()));
+  auto scaled = [&](Index i) {
+    return row.keep(0, [&] {
+      Value g = row.operand(0, i);
+      if (Value scale = norm.getScale())
+        g = e.mul(g, e.emit(scale, trailing(row, scale, i)));
+      return g;
+    });
+  };
+  auto normalized = [&](Index i) {
+    return row.keep(1, [&] { return e.mul(row.operand(1, i), rstd); });
+  };
+  Value sum = row.reduce(ReduceKind::Sum, type, [&](Index i) {
+    return e.mul(scaled(i), normalized(i));
+  });
+  Value meanGH = e.div(sum, e.constant(type, double(row.length)));
+  row.forEach([&](Index i) {
+    Value d = e.sub(scaled(i), e.mul(normalized(i), meanGH));
+    row.store(0, i, e.mul(rstd, d));
+  });
+}
+
 static void emitCrossEntropy(RowContext &row) {
   Emitter &e = row.e;
   auto loss = cast<CrossEntropyOp>(row.op);
@@ -249,18 +305,18 @@ const RowModel *codegen::lookupRowModel(Operation *op) {
     softmax.operator()<SoftmaxGradOp>(emitSoftmaxGrad);
     softmax.operator()<LogSoftmaxGradOp>(emitLogSoftmaxGrad);
     softmax.operator()<CrossEntropyOp>(emitCrossEntropy);
-    made[LayerNormOp::getOperationName()] = {
-        0,
-        [](Operation *op) {
-          return from(op, 0, cast<LayerNormOp>(op).getAxis());
-        },
-        emitLayerNorm};
-    made[LayerNormGradOp::getOperationName()] = {
-        1,
-        [](Operation *op) {
-          return from(op, 1, cast<LayerNormGradOp>(op).getAxis());
-        },
-        emitLayerNormGrad};
+    auto norm = [&]<typename Op>(unsigned input, void (*emit)(RowContext &)) {
+      made[Op::getOperationName()] = {input,
+                                      [input](Operation *op) {
+                                        return from(op, input,
+                                                    cast<Op>(op).getAxis());
+                                      },
+                                      emit};
+    };
+    norm.operator()<LayerNormOp>(0, emitLayerNorm);
+    norm.operator()<LayerNormGradOp>(1, emitLayerNormGrad);
+    norm.operator()<RmsNormOp>(0, emitRmsNorm);
+    norm.operator()<RmsNormGradOp>(1, emitRmsNormGrad);
     made[TopKOp::getOperationName()] = {
         0,
         [](Operation *op) {

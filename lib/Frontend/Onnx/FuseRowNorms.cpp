@@ -1,12 +1,16 @@
-//===- FuseLayerNorm.cpp - layer normalization as one op ------------------===//
+//===- FuseRowNorms.cpp - norms of rows as one op each --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before opset 17 exporters spell layer normalization out:
+// Exporters spell norms of rows out: layer normalization before opset 17,
 //   d = x - mean(x); y = d / sqrt(mean(d * d) + epsilon) * scale + bias
+// and RMS normalization before opset 23,
+//   y = x / sqrt(mean(x * x) + epsilon) * scale
 // with the square as a power or a product and the division as a product with a
-// reciprocal. As one op, it keeps x and two numbers a row for the backward
-// pass, not five tensors. Linear in the function.
+// reciprocal. Language models in halves compute the latter in f32, between two
+// casts, and scale before the second (Gemma) or behind it (Llama). As one op, a
+// norm keeps x and a number or two a row for the backward pass, not up to five
+// tensors. Linear in the function.
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
@@ -21,6 +25,7 @@ struct Match {
   Value x;
   int64_t axis = 0;
   double epsilon = 0;
+  bool isCentered = true; ///< layer normalization
 };
 } // namespace
 
@@ -60,10 +65,13 @@ static std::pair<Value, Value> quotient(Operation *op) {
                             std::pair(mul.getRhs(), mul.getLhs())}) {
     if (auto rsqrt = inverse.getDefiningOp<RsqrtOp>())
       return {d, rsqrt.getInput()};
-    auto reciprocal = inverse.getDefiningOp<ReciprocalOp>();
-    if (!reciprocal)
-      continue;
-    if (auto sqrt = reciprocal.getInput().getDefiningOp<SqrtOp>())
+    Value root;
+    if (auto reciprocal = inverse.getDefiningOp<ReciprocalOp>())
+      root = reciprocal.getInput();
+    else if (auto div = inverse.getDefiningOp<DivOp>();
+             div && NodeImporter::scalarOf(div.getLhs()) == 1.0)
+      root = div.getRhs();
+    if (auto sqrt = root ? root.getDefiningOp<SqrtOp>() : SqrtOp())
       return {d, sqrt.getInput()};
   }
   return {};
@@ -71,29 +79,32 @@ static std::pair<Value, Value> quotient(Operation *op) {
 
 static std::optional<Match> matchAt(Operation *op) {
   auto [d, inside] = quotient(op);
-  auto sub = d ? d.getDefiningOp<SubOp>() : SubOp();
   auto sum = inside ? inside.getDefiningOp<AddOp>() : AddOp();
-  if (!sub || !sum)
-    return std::nullopt;
+  if (!sum || d.getType() != op->getResult(0).getType())
+    return std::nullopt; // perhaps an epsilon of higher rank
   Match match;
-  match.x = sub.getLhs();
-  if (match.x.getType() != op->getResult(0).getType())
-    return std::nullopt; // an epsilon of higher rank
-  int64_t axis = -1;
-  if (trailingMean(sub.getRhs(), match.axis) != match.x)
-    return std::nullopt;
   for (auto [variance, number] : {std::pair(sum.getLhs(), sum.getRhs()),
                                   std::pair(sum.getRhs(), sum.getLhs())}) {
     auto epsilon = NodeImporter::scalarOf(number);
     Value square = epsilon && std::isfinite(*epsilon)
-                       ? trailingMean(variance, axis)
+                       ? trailingMean(variance, match.axis)
                        : Value();
-    if (!square || axis != match.axis || squareRootOf(square) != d)
+    if (!square || squareRootOf(square) != d)
       continue;
     match.epsilon = *epsilon;
-    return match;
+    match.x = d;
+    break;
   }
-  return std::nullopt;
+  if (!match.x)
+    return std::nullopt;
+  int64_t axis = -1;
+  auto sub = d.getDefiningOp<SubOp>();
+  match.isCentered = sub && sub.getLhs().getType() == d.getType() &&
+                     trailingMean(sub.getRhs(), axis) == sub.getLhs() &&
+                     axis == match.axis;
+  if (match.isCentered)
+    match.x = sub.getLhs();
+  return match;
 }
 
 /// If the only user of `value` is an `Op` whose other operand is a weight with
@@ -111,7 +122,13 @@ static Value rowOperand(Value value, int64_t axis, Op &user) {
   return fits ? other : Value();
 }
 
-static void fuseAt(Operation *op, const Match &match) {
+/// Returns the type of `value`'s rows, one number for each.
+static Type typeOfRows(Value value, int64_t axis, Type element) {
+  return RankedTensorType::get(
+      NodeImporter::shape(value).take_front(size_t(axis)), element);
+}
+
+static void fuseLayerNorm(Operation *op, const Match &match) {
   Value root = op->getResult(0), scale, bias;
   Operation *last = op;
   MulOp mul;
@@ -125,21 +142,63 @@ static void fuseAt(Operation *op, const Match &match) {
     root = add.getOutput();
   }
   OpBuilder builder(last);
-  auto rows = RankedTensorType::get(
-      NodeImporter::shape(match.x).take_front(size_t(match.axis)),
-      NodeImporter::element(match.x));
+  Type rows = typeOfRows(match.x, match.axis, NodeImporter::element(match.x));
   auto norm = LayerNormOp::create(
       builder, last->getLoc(), TypeRange{match.x.getType(), rows, rows},
       match.x, scale, bias, uint64_t(match.axis), llvm::APFloat(match.epsilon));
   root.replaceAllUsesWith(norm.getOutput());
 }
 
-void onnx_frontend::fuseLayerNorm(func::FuncOp func) {
+static bool isHalf(Value value) {
+  Type element = NodeImporter::element(value);
+  return element.isF16() || element.isBF16();
+}
+
+/// If the only user of `value`, f32, is a cast to halves, returns that.
+static CastOp castToHalf(Value value) {
+  if (!value.hasOneUse() || !NodeImporter::element(value).isF32())
+    return {};
+  auto cast = dyn_cast<CastOp>(*value.user_begin());
+  return cast && isHalf(cast.getOutput()) ? cast : CastOp();
+}
+
+static void fuseRmsNorm(Operation *op, const Match &match) {
+  Value root = op->getResult(0), x = match.x, scale;
+  Operation *last = op;
+  MulOp mul;
+  bool rounds = false;
+  if ((scale = rowOperand(root, match.axis, mul))) {
+    last = mul;
+    root = mul.getOutput();
+  }
+  if (CastOp cast = castToHalf(root)) {
+    last = cast;
+    root = cast.getOutput();
+    if (!scale && (scale = rowOperand(root, match.axis, mul))) {
+      rounds = true;
+      last = mul;
+      root = mul.getOutput();
+    }
+  }
+  auto cast = x.getDefiningOp<CastOp>();
+  if (cast && isHalf(cast.getInput()) && NodeImporter::element(x).isF32())
+    x = cast.getInput();
+  OpBuilder builder(last);
+  Type element = NodeImporter::element(x);
+  Type rows = typeOfRows(
+      x, match.axis, element.isF64() ? element : Type(builder.getF32Type()));
+  auto norm = RmsNormOp::create(
+      builder, last->getLoc(), TypeRange{root.getType(), rows}, x, scale,
+      uint64_t(match.axis), llvm::APFloat(match.epsilon), rounds);
+  root.replaceAllUsesWith(norm.getOutput());
+}
+
+void onnx_frontend::fuseRowNorms(func::FuncOp func) {
   SmallVector<std::pair<Operation *, Match>> matches;
   for (Operation &op : func.getBody().front())
     if (isa<DivOp, MulOp>(op))
       if (auto match = matchAt(&op))
         matches.push_back({&op, *match});
   for (auto &[op, match] : matches)
-    fuseAt(op, match);
+    match.isCentered ? fuseLayerNorm(op, match) : fuseRmsNorm(op, match);
 }

@@ -538,7 +538,7 @@ LogicalResult GraphImporter::run() {
     returned.push_back(value);
   func::ReturnOp::create(builder, loc, returned);
   fuseGelu(func);
-  fuseLayerNorm(func);
+  fuseRowNorms(func);
   removeDeadOps();
   outlineLargeConstants();
   removeUnusedArguments();

@@ -220,8 +220,9 @@ mlir::Value unpackNibbles(TensorBuilder &b, mlir::Value bytes,
 /// form, by ckopt.gelu. Defined in FuseGelu.cpp.
 void fuseGelu(mlir::func::FuncOp func);
 /// Replaces (x - mean) / sqrt(variance + epsilon), scaled and shifted, by
-/// ckopt.layer_norm. Defined in FuseLayerNorm.cpp.
-void fuseLayerNorm(mlir::func::FuncOp func);
+/// ckopt.layer_norm, and x / sqrt(mean(x^2) + epsilon), scaled, by
+/// ckopt.rms_norm. Defined in FuseRowNorms.cpp.
+void fuseRowNorms(mlir::func::FuncOp func);
 
 /// On a loss, until then: all its labels count, whatever its ignore_index.
 inline constexpr llvm::StringLiteral kAllCountAttr = "ckopt.all_count";

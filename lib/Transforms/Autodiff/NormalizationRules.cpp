@@ -68,6 +68,37 @@ static void layerNormRule(LayerNormOp op, RuleBuilder &b) {
 }
 
 //===----------------------------------------------------------------------===//
+// RMS normalization
+//===----------------------------------------------------------------------===//
+
+/// rstd has the gradient -g * rstd^3 * x / n. Of halves, gradients of scale and
+/// rstd are computed in rstd's f32.
+static void rmsNormRule(RmsNormOp op, RuleBuilder &b) {
+  RankedTensorType type = tensorType(op.getInput());
+  int64_t axis = op.getAxis();
+  Value g = b.grad(0), r = op.getRstd(), scale = op.getScale();
+  Type wide = getElementTypeOrSelf(r);
+  if (g && b.needs(0))
+    b.set(0, b.make<RmsNormGradOp>(type, g, op.getInput(), r, scale,
+                                   op.getAxisAttr()));
+  Value x = b.cast(op.getInput(), wide);
+  if (Value gradOfRstd = b.grad(1); gradOfRstd && b.needs(0)) {
+    double n = 1;
+    for (int64_t size : type.getShape().drop_front(axis))
+      n *= double(size);
+    Value factor = b.mul(b.mul(gradOfRstd, -1 / n), b.mul(r, b.mul(r, r)));
+    b.set(0, b.cast(b.mul(x, besideRows(b, factor, type, axis)),
+                    type.getElementType()));
+  }
+  if (!g || !scale || !b.needs(1))
+    return;
+  Value normalized = b.mul(x, besideRows(b, r, type, axis));
+  Value sum =
+      b.sumTo(b.mul(b.cast(g, wide), normalized), tensorType(scale).getShape());
+  b.set(1, b.cast(sum, getElementTypeOrSelf(scale)));
+}
+
+//===----------------------------------------------------------------------===//
 // Batch normalization
 //===----------------------------------------------------------------------===//
 
@@ -126,6 +157,8 @@ static void batchNormInferenceRule(BatchNormInferenceOp op, RuleBuilder &b) {
 void autodiff::addNormalizationRules(MLIRContext *context) {
   addRule<LayerNormOp>(
       context, [](LayerNormOp op, RuleBuilder &b) { layerNormRule(op, b); });
+  addRule<RmsNormOp>(context,
+                     [](RmsNormOp op, RuleBuilder &b) { rmsNormRule(op, b); });
   addRule<BatchNormOp>(
       context, [](BatchNormOp op, RuleBuilder &b) { batchNormRule(op, b); });
   addRule<BatchNormInferenceOp>(context,

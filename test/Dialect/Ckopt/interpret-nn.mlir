@@ -113,6 +113,22 @@ func.func @main() -> (tensor<2xf32>, tensor<1x3xf32>, tensor<f32>, tensor<2xf32>
 
 // -----
 
+// RMS norm: the root of the mean of 1 and 49 is 5. The gradient of {1, 1} is that of scales {5, 10}
+// less what changes the root: {1, 7} / 5 times a mean of 7.5.
+func.func @main() -> (tensor<1x2xf32>, tensor<1xf32>, tensor<1x2xf32>) {
+  %x = ckopt.constant dense<[[1.0, 7.0]]> : tensor<1x2xf32>
+  %s = ckopt.constant dense<[5.0, 10.0]> : tensor<2xf32>
+  %g = ckopt.constant dense<1.0> : tensor<1x2xf32>
+  %0:2 = ckopt.rms_norm %x scale %s {axis = 1 : i64, epsilon = 0.0 : f64} : (tensor<1x2xf32>, tensor<2xf32>) -> (tensor<1x2xf32>, tensor<1xf32>)
+  %1 = ckopt.rms_norm_grad %g, %x, %0#1 scale %s {axis = 1 : i64} : (tensor<1x2xf32>, tensor<1x2xf32>, tensor<1xf32>, tensor<2xf32>) -> tensor<1x2xf32>
+  return %0#0, %0#1, %1 : tensor<1x2xf32>, tensor<1xf32>, tensor<1x2xf32>
+}
+// CHECK:      result 0: tensor<1x2xf32> [1, 14]
+// CHECK-NEXT: result 1: tensor<1xf32> [0.2
+// CHECK-NEXT: result 2: tensor<1x2xf32> [0.699999988, -0.1
+
+// -----
+
 // Row ops: softmax of {0, log 3}, layer norm with a scale that broadcasts.
 func.func @main() -> (tensor<1x2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>) {
   %x = ckopt.constant dense<[[0.0, 1.09861231]]> : tensor<1x2xf32>

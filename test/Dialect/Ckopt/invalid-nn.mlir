@@ -275,7 +275,7 @@ func.func @layer_norm_grad_shape(%g: tensor<2x4xf32>, %x: tensor<2x3xf32>, %m: t
 // -----
 
 func.func @layer_norm_grad_statistics(%x: tensor<2x3xf32>, %m: tensor<3xf32>) {
-  // expected-error @+2 {{mean and rstd must have the dimensions before axis, got 'tensor<3xf32>'}}
+  // expected-error @+2 {{statistics must have the dimensions before axis, got 'tensor<3xf32>'}}
   // expected-error @+1 {{failed to infer returned types}}
   %0 = ckopt.layer_norm_grad %x, %x, %m, %m {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
   return
@@ -287,6 +287,15 @@ func.func @layer_norm_grad_scale(%x: tensor<2x3xf32>, %m: tensor<2xf32>) {
   // expected-error @+2 {{scale must broadcast to the dimensions from axis on, got 'tensor<2xf32>'}}
   // expected-error @+1 {{failed to infer returned types}}
   %0 = ckopt.layer_norm_grad %x, %x, %m, %m scale %m {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_scale(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
+  // expected-error @+2 {{scale must broadcast to the dimensions from axis on, got 'tensor<2xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0:2 = ckopt.rms_norm %x scale %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<2xf32>)
   return
 }
 

@@ -80,6 +80,10 @@ func.func @rows(%x: tensor<2x3x4xf32>, %s: tensor<4xf32>) {
   %4:3 = ckopt.layer_norm %x bias %s {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
   // CHECK: ckopt.layer_norm %{{[a-z0-9]*}} {axis = 1 : i64
   %5:3 = ckopt.layer_norm %x {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<2xf32>, tensor<2xf32>)
+  // CHECK: ckopt.rms_norm %{{[a-z0-9]*}} scale %{{[a-z0-9]*}} {{{.*}}} : (tensor<2x3x4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>)
+  %rms:2 = ckopt.rms_norm %x scale %s {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>)
+  // CHECK: ckopt.rms_norm_grad %{{.*}}, %{{.*}}, %{{[a-z0-9#]*}} {axis = 2 : i64}
+  %rmsg = ckopt.rms_norm_grad %x, %x, %r {axis = 2 : i64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3xf32>) -> tensor<2x3x4xf32>
   // CHECK: ckopt.layer_norm_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{[a-z0-9#]*}} scale %{{.*}} {axis = 2 : i64}
   %6 = ckopt.layer_norm_grad %x, %x, %m, %r scale %s {axis = 2 : i64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<4xf32>) -> tensor<2x3x4xf32>
   // CHECK: ckopt.layer_norm_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{[a-z0-9#]*}} {axis = 2 : i64}

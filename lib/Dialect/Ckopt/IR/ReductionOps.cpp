@@ -83,28 +83,64 @@ static bool fitsRow(RankedTensorType operand, ArrayRef<int64_t> row) {
   return merged && ArrayRef<int64_t>(*merged) == row;
 }
 
+/// Checks operands of the gradient of a norm of rows.
+static LogicalResult checkRowGrad(std::optional<Location> loc, Value grad,
+                                  Value input, ValueRange statistics,
+                                  Value scale, int64_t axis) {
+  auto type = tensorType(input);
+  if (failed(checkAxis(loc, axis, type)))
+    return failure();
+  if (tensorType(grad).getShape() != type.getShape())
+    return emitOptionalError(loc, "grad and input must have one shape, got ",
+                             grad.getType(), " and ", type);
+  for (Value statistic : statistics)
+    if (tensorType(statistic).getShape() != type.getShape().take_front(axis))
+      return emitOptionalError(
+          loc, "statistics must have the dimensions before axis, got ",
+          statistic.getType());
+  if (scale && !fitsRow(tensorType(scale), type.getShape().drop_front(axis)))
+    return emitOptionalError(
+        loc, "scale must broadcast to the dimensions from axis on, got ",
+        scale.getType());
+  return success();
+}
+
 CKOPT_INFER(LayerNormGradOp) {
   LayerNormGradOp::Adaptor adaptor(operands, attributes, properties, regions);
+  if (failed(checkRowGrad(loc, adaptor.getGrad(), adaptor.getInput(),
+                          {adaptor.getMean(), adaptor.getRstd()},
+                          adaptor.getScale(), adaptor.getAxis())))
+    return failure();
+  results.push_back(adaptor.getInput().getType());
+  return success();
+}
+
+CKOPT_INFER(RmsNormGradOp) {
+  RmsNormGradOp::Adaptor adaptor(operands, attributes, properties, regions);
+  if (failed(checkRowGrad(loc, adaptor.getGrad(), adaptor.getInput(),
+                          adaptor.getRstd(), adaptor.getScale(),
+                          adaptor.getAxis())))
+    return failure();
+  results.push_back(adaptor.getInput().getType());
+  return success();
+}
+
+CKOPT_INFER(RmsNormOp) {
+  RmsNormOp::Adaptor adaptor(operands, attributes, properties, regions);
   auto type = tensorType(adaptor.getInput());
   int64_t axis = adaptor.getAxis();
   if (failed(checkAxis(loc, axis, type)))
     return failure();
-  if (tensorType(adaptor.getGrad()).getShape() != type.getShape())
-    return emitOptionalError(loc, "grad and input must have one shape, got ",
-                             adaptor.getGrad().getType(), " and ", type);
-  for (Value statistic : {adaptor.getMean(), adaptor.getRstd()})
-    if (tensorType(statistic).getShape() != type.getShape().take_front(axis))
-      return emitOptionalError(loc,
-                               "mean and rstd must have the dimensions "
-                               "before axis, got ",
-                               statistic.getType());
   if (adaptor.getScale() && !fitsRow(tensorType(adaptor.getScale()),
                                      type.getShape().drop_front(axis)))
-    return emitOptionalError(loc,
-                             "scale must broadcast to the dimensions from "
-                             "axis on, got ",
-                             adaptor.getScale().getType());
-  results.push_back(type);
+    return emitOptionalError(
+        loc, "scale must broadcast to the dimensions from axis on, got ",
+        adaptor.getScale().getType());
+  Type element = type.getElementType();
+  results.append(
+      {type, RankedTensorType::get(
+                 type.getShape().take_front(axis),
+                 element.isF64() ? element : Float32Type::get(context))});
   return success();
 }
 

@@ -85,10 +85,18 @@ AxisRelation MomentsOp::relateAxis(unsigned, int64_t axis) {
   return reduced(getAxes(), /*keepsDims=*/false, rankOf(getInput()), axis);
 }
 
-AxisRelation LayerNormOp::relateAxis(unsigned operand, int64_t axis) {
-  int64_t first = int64_t(getAxis());
+/// Of a norm of rows, whose dimensions begin at `first`.
+static AxisRelation ofRows(int64_t first, unsigned operand, int64_t axis) {
   return operand == 0 || axis >= first ? AxisRelation::apartBefore(first, axis)
                                        : AxisRelation::whole();
+}
+
+AxisRelation LayerNormOp::relateAxis(unsigned operand, int64_t axis) {
+  return ofRows(int64_t(getAxis()), operand, axis);
+}
+
+AxisRelation RmsNormOp::relateAxis(unsigned operand, int64_t axis) {
+  return ofRows(int64_t(getAxis()), operand, axis);
 }
 
 /// Scale, bias and statistics belong to the channels.

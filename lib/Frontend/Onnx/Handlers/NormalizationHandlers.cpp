@@ -186,19 +186,24 @@ static LogicalResult groupNorm(NodeImporter &n) {
   return success();
 }
 
-/// Computes x / sqrt(mean(x^2) + epsilon) * scale.
+/// Computes x / sqrt(mean(x^2) + epsilon) * scale; of halves, the quotient in
+/// f32, and rounded before it is scaled. The result has scale's type.
 static LogicalResult rmsNorm(NodeImporter &n) {
-  Value x = n.in(0);
-  if (!x)
+  Value x = n.in(0), scale = n.in(1);
+  if (!x || !scale)
     return failure();
   auto axis = n.normalAxis(n.attrInt("axis", -1), n.rank(x));
   if (!axis)
     return failure();
-  auto axes = llvm::to_vector(llvm::seq<int64_t>(*axis, n.rank(x)));
-  Value mean = n.reduce(ReduceKind::Mean, n.mul(x, x), axes, true);
-  Value rstd = n.make<RsqrtOp>(
-      {n.add(mean, n.scalar(n.attrFloat("epsilon", 1e-5f), x))});
-  n.set(0, n.mul(n.mul(x, rstd), n.in(1)));
+  Type element = n.element(scale);
+  if (n.element(x).getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
+    x = n.cast(x, element);
+  auto all = n.makeAll<RmsNormOp>(
+      {x, scale}, {n.named("axis", *axis),
+                   n.namedF("epsilon", n.attrFloat("epsilon", 1e-5f)),
+                   n.named("rounds", n.b.getUnitAttr())});
+  if (!all.empty())
+    n.set(0, n.cast(all[0], element));
   return success();
 }
 

@@ -85,4 +85,34 @@ def Ckopt_LayerNormGradOp : Ckopt_InferOp<"layer_norm_grad", "RowWise"> {
   let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl;
 }
 
+def Ckopt_RmsNormOp : Ckopt_InferOp<"rms_norm", "RowWise", [SampleAxisOpInterface]> {
+  let summary = "x * rstd * scale over the dimensions from `axis` on, rstd = 1 / sqrt(mean(x * x) + epsilon)";
+  let description = [{
+    rstd has the shape of the dimensions before `axis`, and of halves it is f32. scale, if there, has
+    the shape of those from `axis` on (or broadcasts to it). Of halves, `rounds` says that x * rstd
+    is rounded to the result's type before it is scaled.
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$input, Optional<Ckopt_FloatTensor>:$scale,
+                       I64Attr:$axis, F64Attr:$epsilon, UnitAttr:$rounds);
+  let results = (outs Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$rstd);
+  let assemblyFormat = "$input (`scale` $scale^)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # Ckopt_OwnRelation<>.decl # [{
+    bool isStatistic(unsigned index) { return index > 0; }
+    /// rstd has the dimensions before `axis`.
+    bool hasAxisOfFirst(unsigned result, int64_t axis) { return result == 0 || axis < int64_t(getAxis()); }
+  }];
+}
+
+def Ckopt_RmsNormGradOp : Ckopt_InferOp<"rms_norm_grad", "RowWise"> {
+  let summary = "Gradient of rms_norm with respect to its input";
+  let description = [{
+    With g = dy * scale and h = x * rstd: dx = rstd * (g - h * mean(g * h)), the mean over a row.
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$rstd,
+                       Optional<Ckopt_FloatTensor>:$scale, I64Attr:$axis);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$grad `,` $input `,` $rstd (`scale` $scale^)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl;
+}
+
 #endif // CKOPT_DIALECT_CKOPT_REDUCTION
