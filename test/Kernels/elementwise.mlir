@@ -496,6 +496,19 @@ func.func @dynamic_states(%x: tensor<9x256xf32>, %m: tensor<9x256xui8> {test.ran
   return
 }
 
+// Codes of what codes stand for.
+// CHECK: @dynamic_again: 1 kernels, 1 as code of the CPU, 1 as PTX
+func.func private @dynamic_again(%m: tensor<16x256xui8> {test.range = array<f64: 0.0, 256.0>},
+    %v: tensor<16x256xui8> {test.range = array<f64: 0.0, 256.0>}, %s: tensor<16xf32>, %t: tensor<16xf32>)
+    -> (tensor<16x256xui8>, tensor<16xf32>, tensor<16x256xui8>, tensor<16xf32>)
+    attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.decode_dynamic %m {has_sign} : (tensor<16x256xui8>) -> tensor<16x256xf32>
+  %1 = ckopt.decode_dynamic %v : (tensor<16x256xui8>) -> tensor<16x256xf32>
+  %2:2 = ckopt.assign_codes %m, %s, %0 {has_sign} : (tensor<16x256xui8>, tensor<16xf32>, tensor<16x256xf32>) -> (tensor<16x256xui8>, tensor<16xf32>)
+  %3:2 = ckopt.assign_codes %v, %t, %1 : (tensor<16x256xui8>, tensor<16xf32>, tensor<16x256xf32>) -> (tensor<16x256xui8>, tensor<16xf32>)
+  return %2#0, %2#1, %3#0, %3#1 : tensor<16x256xui8>, tensor<16xf32>, tensor<16x256xui8>, tensor<16xf32>
+}
+
 // CHECK: @dynamic_numbers: 1 kernels, 1 as code of the CPU, 1 as PTX
 func.func private @dynamic_numbers(%x: tensor<50x100xui8>, %y: tensor<50x100xui8>) -> (tensor<50x100xf32>, tensor<50x100xf32>)
     attributes {ckopt.kernel = "elementwise"} {
