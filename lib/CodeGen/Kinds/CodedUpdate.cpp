@@ -166,6 +166,8 @@ void CodedUpdate::emitRow(Emitter &e, PointNest &nest,
                           ArrayRef<AffineExpr> at) {
   Type i32 = e.b.getI32Type(), f32 = e.b.getF32Type();
   SmallVector<Reducer> reducers(states.size(), Reducer{ReduceKind::Max, i32});
+  if (!buffers.empty()) // The second pass reads nothing that is not in cache.
+    e.fetch = Emitter::Fetch{e.c(length), {}};
   SmallVector<Value> largest = nest.reduce(reducers, [&](Index i, unsigned) {
     SmallVector<Value> sizes, elements;
     for (size_t s = 0; s < states.size(); ++s)
@@ -177,6 +179,7 @@ void CodedUpdate::emitRow(Emitter &e, PointNest &nest,
       storeResult(e, other, i, element);
     return sizes;
   });
+  e.fetch.reset();
   Value least = e.bitcast(i32, e.constant(f32, kLeastScale));
   SmallVector<Value> scales, inverses;
   for (Value bits : largest) {
