@@ -284,6 +284,11 @@ llvm::Error Compilation::importModel() {
   return judgeExport();
 }
 
+void Compilation::releaseWeights() {
+  imported.weights.clear();
+  released = true;
+}
+
 TensorMap Compilation::weights() const {
   TensorMap result;
   for (const auto &[name, value] : imported.weights)

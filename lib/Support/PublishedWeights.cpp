@@ -97,6 +97,7 @@ Error StoredTensors::add(StoredTensors &&from, ArrayRef<std::string> names) {
   const size_t offset = files.size();
   for (std::string &file : from.files)
     files.push_back(std::move(file));
+  llvm::append_range(buffers, from.buffers);
   checksums = (offset == 0 || checksums) && from.checksums;
   std::vector<std::string> missing;
   for (const std::string &name : names) {

@@ -39,7 +39,11 @@ Expected<StoredTensors> StoredTensors::open(StringRef path) {
   StoredTensors result;
   StringMetadata before;
   while (true) {
-    auto file = readSafetensors(path);
+    auto opened = readInput(path);
+    if (!opened)
+      return opened.takeError();
+    std::shared_ptr<MemoryBuffer> buffer = std::move(*opened);
+    auto file = parseSafetensors(buffer, path);
     if (!file)
       return file.takeError();
     result.data = std::move(file->metadata);
@@ -50,6 +54,7 @@ Expected<StoredTensors> StoredTensors::open(StringRef path) {
     result.checksums = file->hasChecksum;
     if (!isShardIndex(result.data)) {
       result.files.push_back(path.str());
+      result.buffers.push_back(std::move(buffer));
       for (auto &[name, value] : file->tensors) {
         result.numbers[name] = result.tensors.size();
         result.tensors.push_back({name, value.dtype(), value.shape().vec()});
@@ -114,6 +119,7 @@ Error StoredTensors::openShare(const std::string &file,
     pieces[entry->second].push_back(std::move(piece));
   }
   files.push_back(file);
+  buffers.push_back(std::move(buffer));
   return Error::success();
 }
 
@@ -181,6 +187,11 @@ Expected<HostTensor> StoredTensors::read(size_t number) const {
   if (!flat)
     return flat;
   return flat->reshaped(spec.shape);
+}
+
+void StoredTensors::letGo() const {
+  for (const std::shared_ptr<MemoryBuffer> &buffer : buffers)
+    buffer->dontNeedIfMmap();
 }
 
 Expected<TensorMap> StoredTensors::readAll() const {

@@ -275,11 +275,17 @@ llvm::Error Session::restore(const StoredTensors &values,
                             shards.count(own));
     if (!part)
       return withContext(part.takeError(), what);
-    HostTensor value(tensor.dtype, tensor.shape); // zeros behind its elements
-    std::memcpy(value.mutableRawData(), part->rawData(),
-                size_t(part->sizeInBytes()));
+    HostTensor value;
+    if (shards.shards == 1) {
+      value = part->reshaped(tensor.shape);
+    } else {
+      value = HostTensor(tensor.dtype, tensor.shape); // zeros behind its own
+      std::memcpy(value.mutableRawData(), part->rawData(),
+                  size_t(part->sizeInBytes()));
+    }
     if (llvm::Error error = write(index, value))
       return error;
+    values.letGo(); // the file is as large as the state, which has them now
   }
   return llvm::Error::success();
 }

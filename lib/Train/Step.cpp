@@ -242,6 +242,9 @@ ckopt::load(const Compilation &compilation, const LoadOptions &options) {
     return session.takeError();
   if (options.session.arenaOf)
     return session;
+  if (!compilation.hasWeights())
+    return usageError("the step has been loaded, and keeps no first weights "
+                      "for another one: compile() again");
   TensorMap weights = compilation.weights();
   if (!options.weights.empty()) {
     auto given = nameGivenWeights(compilation, **session, options);
@@ -328,6 +331,8 @@ llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
   step.compiled = std::move(compiled);
   return step;
 }
+
+void CompiledStep::releaseWeights() { compiled->releaseWeights(); }
 
 const PlanSummary &CompiledStep::plan() const { return compiled->summary(); }
 

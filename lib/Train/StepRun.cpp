@@ -67,6 +67,7 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
   if (llvm::Error error =
           checkRanksAgree(compiled.compilation(), *session, train))
     return error;
+  compiled.releaseWeights();
   static std::atomic<int64_t> opened = 0;
   number = ++opened;
   return llvm::Error::success();

@@ -230,6 +230,7 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
   auto planned = prepareStep(options);
   if (!planned)
     return planned.takeError();
+  planned->compilation->releaseWeights();
   const Compilation &compilation = *planned->compilation;
   Session &session = *planned->session;
   if (llvm::Error error = fillData(session))

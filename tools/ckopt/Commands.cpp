@@ -269,6 +269,7 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
   auto planned = prepareStep(options);
   if (!planned)
     return planned.takeError();
+  planned->compilation->releaseWeights();
   Session &session = *planned->session;
   if (llvm::Error error = feedFirstBatch(session, planned->data))
     return error;

@@ -101,6 +101,7 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
   auto planned = prepareStep(options);
   if (!planned)
     return planned.takeError();
+  planned->compilation->releaseWeights();
   Session &session = *planned->session;
   if (llvm::Error error = setSeed(session, options.seed))
     return error;

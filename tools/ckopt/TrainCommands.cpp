@@ -139,6 +139,7 @@ trainOnce(DriverOptions &options, bool writeOutput,
   if (llvm::Error error = checkRanksAgree(*planned->compilation, session,
                                           source, validation.get(), train))
     return std::move(error);
+  planned->compilation->releaseWeights(); // ranks have compared them
   auto result = ckopt::train(*planned->compilation, session, planned->data,
                              source, std::move(train));
   if (!result)

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "SessionFixture.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
@@ -129,6 +130,56 @@ TEST(Arena, ASecondPatternShowsBytesThatCoincidedWithTheFirst) {
   }
   EXPECT_GE(found, 3);
   EXPECT_EQ(peak, 5001);
+}
+
+// The arena gets its pattern late, so that it takes memory where it is written.
+TEST(Arena, TakesMemoryAsTensorsAreWritten) {
+  const int64_t size = int64_t(64) << 20;
+  auto resident = [] {
+    long pages = 0;
+    FILE *file = std::fopen("/proc/self/statm", "r");
+    EXPECT_EQ(std::fscanf(file, "%*ld %ld", &pages), 1);
+    std::fclose(file);
+    return int64_t(pages) * sysconf(_SC_PAGESIZE);
+  };
+  std::vector<float> w(1024, 2.5f);
+  Loaded run(
+      manifestOf({tensor("w", TensorRole::Parameter, DType::F32, {1024}, 8192)},
+                 size),
+      writeStep, true);
+  const int64_t before = resident();
+  ASSERT_EQ(ckrt_tensor_write(run.session, 0, w.data(), CKRT_F32, 1024),
+            CKRT_OK);
+  EXPECT_LT(resident() - before, size / 4); // a large page, and others' noise
+  writeBegin = 0, writeEnd = 1, writeValue = 0;
+  ASSERT_EQ(ckrt_run(run.session, "step"), CKRT_OK);
+  EXPECT_GT(resident() - before, size / 2);
+}
+
+TEST(Arena, APatternThatComesLateIsThatOfTheBeginning) {
+  const int64_t size = 4096;
+  TensorInfo rows = tensor("r", TensorRole::Parameter, DType::F32, {4, 3}, 512);
+  rows.strides = {16, 1}; // other bytes lie between its rows
+  rows.bytes = (3 * 16 + 3) * 4;
+  const Manifest m =
+      manifestOf({tensor("w", TensorRole::Parameter, DType::F32, {16}, 256),
+                  rows, tensor("x", TensorRole::Input, DType::F32, {8}, 528)},
+                 size);
+  Loaded early(m, writeStep, true), late(m, writeStep, true);
+  char *filled = ckrt_arena(early.session); // asks for all of it
+  std::vector<float> values(16, 2.5f), back(8), expected(8);
+  for (Loaded *run : {&early, &late}) {
+    ASSERT_EQ(ckrt_tensor_write(run->session, 1, values.data(), CKRT_F32, 12),
+              CKRT_OK);
+    ASSERT_EQ(ckrt_tensor_write(run->session, 0, values.data(), CKRT_F32, 16),
+              CKRT_OK);
+  }
+  ASSERT_EQ(ckrt_tensor_read(early.session, 2, expected.data(), CKRT_F32, 8),
+            CKRT_OK);
+  ASSERT_EQ(ckrt_tensor_read(late.session, 2, back.data(), CKRT_F32, 8),
+            CKRT_OK);
+  EXPECT_EQ(std::memcmp(back.data(), expected.data(), 32), 0);
+  EXPECT_EQ(std::memcmp(ckrt_arena(late.session), filled, size_t(size)), 0);
 }
 
 TEST(Arena, LoaderWritesCount) {

@@ -51,6 +51,10 @@ TEST(Misuse, StagesOfACompilationHaveAnOrder) {
   check(compilation.emit());
   expectError(compilation.emit(), "emit() follows plan()");
   EXPECT_TRUE(get(load(compilation)));
+  EXPECT_TRUE(get(load(compilation))); // another session begins with the same
+  compilation.releaseWeights();
+  EXPECT_TRUE(compilation.weights().empty());
+  expectError(load(compilation).takeError(), "keeps no first weights");
 }
 
 TEST(Misuse, AFailedStageEndsACompilation) {

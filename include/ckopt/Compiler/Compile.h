@@ -80,6 +80,10 @@ public:
   /// Empty before emit().
   const runtime::Manifest &manifest() const;
   TensorMap weights() const;
+  /// Lets the values of weights go: a session that was loaded has its own, and
+  /// those here take as many bytes again. Nothing else can be loaded then.
+  void releaseWeights();
+  bool hasWeights() const { return !released; }
   /// Returns the model's output for each target of an attached loss.
   const std::map<std::string, std::string> &targetOutputs() const {
     return targets;
@@ -154,6 +158,7 @@ private:
   const TargetInfo *targetInfo = nullptr;
   std::unique_ptr<mlir::MLIRContext> context;
   onnx_frontend::ImportedModel imported;
+  bool released = false; ///< releaseWeights()
   std::map<std::string, std::string> targets;
   std::vector<std::string> trainedLines;
   std::vector<AdapterNote> adapterNotes;

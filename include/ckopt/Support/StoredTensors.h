@@ -40,6 +40,9 @@ public:
                                   int64_t count) const;
   /// Returns a whole tensor.
   llvm::Expected<HostTensor> read(size_t number) const;
+  /// Lets go of the memory that parts of mapped files take since they were
+  /// read. Reading them again, also through views, brings them back.
+  void letGo() const;
   /// Returns all tensors, whole.
   llvm::Expected<TensorMap> readAll() const;
 
@@ -65,6 +68,8 @@ private:
   std::vector<std::vector<Piece>> pieces; ///< of each tensor, by `begin`
   llvm::StringMap<size_t> numbers;
   std::vector<std::string> files; ///< their names
+  /// What they hold.
+  std::vector<std::shared_ptr<llvm::MemoryBuffer>> buffers;
   bool checksums = false;
 };
 

@@ -123,6 +123,8 @@ public:
 
   llvm::Expected<std::unique_ptr<Session>>
   load(const LoadOptions &options = {}) const;
+  /// Compilation::releaseWeights(), for all copies.
+  void releaseWeights();
   llvm::Expected<TrainResult> train(Session &session, BatchSource &source,
                                     TrainOptions options) const;
   /// Writes parameters and running statistics: to FILE.onnx, the model's file
@@ -135,7 +137,7 @@ public:
 
 private:
   friend llvm::Expected<CompiledStep> compile(CompileOptions, DataOptions);
-  std::shared_ptr<const Compilation> compiled;
+  std::shared_ptr<Compilation> compiled;
   StepData stepData;
 };
 

@@ -59,7 +59,8 @@ struct CallTime {
 class StepRun {
 public:
   /// Loads the step. It uses only the seed and the schedule of `train`; a
-  /// schedule that ends needs totalSteps.
+  /// schedule that ends needs totalSteps. The step, and copies of it, can then
+  /// not be loaded again (Compilation::releaseWeights()).
   static llvm::Expected<std::unique_ptr<StepRun>>
   create(CompiledStep step, const TrainOptions &train, const LoadOptions &load);
   /// Loads the step of other batches or lengths of the same model in the arena

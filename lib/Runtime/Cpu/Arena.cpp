@@ -6,6 +6,11 @@
 // in front of it are checked for changes; Pattern.h explains how its own bytes
 // are checked.
 //
+// Where a model is as large as memory, its weights must not be there twice: a
+// page of the arena takes memory once it is written, so the pattern comes late.
+// Weights go to their places while the rest of the arena is blank, and what
+// they came from is let go before a step needs the rest.
+//
 //===----------------------------------------------------------------------===//
 #include "Arena.h"
 
@@ -56,8 +61,27 @@ Arena::~Arena() {
 
 void Arena::fillPattern(uint64_t seed) {
   segments = {{0, used, seed}};
-  writePattern(start, 0, used, seed);
+  blank = {{0, used}};
   std::memset(start - front, 0x6D, static_cast<size_t>(front));
+}
+
+void Arena::takeBlank(ArenaRange range, bool filled) {
+  std::vector<ArenaRange> left;
+  for (const ArenaRange &one : blank) {
+    const int64_t begin = std::max(one.begin, range.begin);
+    const int64_t end = std::min(one.end, range.end);
+    if (begin >= end) {
+      left.push_back(one);
+      continue;
+    }
+    if (filled)
+      writePattern(start + begin, begin, end, segments.front().seed);
+    if (one.begin < begin)
+      left.push_back({one.begin, begin});
+    if (end < one.end)
+      left.push_back({end, one.end});
+  }
+  blank = std::move(left);
 }
 
 void Arena::refillPattern(const std::vector<ArenaRange> &keep, uint64_t seed) {
@@ -71,6 +95,7 @@ void Arena::refillPattern(const std::vector<ArenaRange> &keep, uint64_t seed) {
 }
 
 int64_t Arena::measure() {
+  fillAll();
   for (auto it = segments.rbegin(); it != segments.rend(); ++it) {
     int64_t low = std::max(it->begin, peak);
     if (low >= it->end)

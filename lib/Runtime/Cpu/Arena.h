@@ -26,8 +26,14 @@ public:
   char *base() const { return start; }
   int64_t bytes() const { return used; }
 
-  /// Fills the arena with the pattern of `seed`.
+  /// Fills the arena with the pattern of `seed`: each byte before anything
+  /// reads it, and those that are written first never.
   void fillPattern(uint64_t seed);
+  /// Readies bytes for whoever reads them, or writes some.
+  void fill(ArenaRange range) { takeBlank(range, /*filled=*/true); }
+  void fillAll() { fill({0, used}); }
+  /// Readies bytes for whoever writes all of them.
+  void give(ArenaRange range) { takeBlank(range, /*filled=*/false); }
   /// Measures changes, then fills everything outside `keep` (sorted, disjoint)
   /// with another pattern.
   void refillPattern(const std::vector<ArenaRange> &keep, uint64_t seed);
@@ -43,11 +49,14 @@ public:
 
 private:
   Arena() = default;
+  void takeBlank(ArenaRange range, bool filled);
+
   char *mapping = nullptr;
   int64_t mapped = 0;
   char *start = nullptr;
   int64_t used = 0, front = 0, peak = 0;
   std::vector<PatternSegment> segments; ///< sorted; cover the arena once filled
+  std::vector<ArenaRange> blank; ///< sorted; without the pattern that they get
 };
 
 } // namespace ckopt::runtime

@@ -102,11 +102,15 @@ public:
     bytes = memory->base() + tensor.offset;
     if (access != Access::Read)
       claim();
+    const ArenaRange range = {tensor.offset, tensor.offset + tensor.bytes};
+    access == Access::Write ? memory->give(range) : memory->fill(range);
     return CKRT_OK;
   }
-  ckrt_status read(const TensorInfo &tensor, int64_t begin, int64_t,
+  ckrt_status read(const TensorInfo &tensor, int64_t begin, int64_t size,
                    const char *&bytes) override {
-    bytes = memory->base() + tensor.offset + begin;
+    begin += tensor.offset;
+    memory->fill({begin, begin + size});
+    bytes = memory->base() + begin;
     return CKRT_OK;
   }
   bool returnsToArena() override {
@@ -124,7 +128,10 @@ public:
     World *world = World::current();
     return world ? world->rank() : 0;
   }
-  char *arena() override { return memory->base(); }
+  char *arena() override {
+    memory->fillAll();
+    return memory->base();
+  }
   bool hasPattern() const override { return memory->hasPattern(); }
   ckrt_status measure(int64_t &bytes) override {
     bytes = memory->measure();
@@ -259,6 +266,7 @@ ckrt_status CpuBackend::run(size_t function, CallChecker &checker) {
   env.failure.clear();
   env.observer = checker.active() ? &checker : nullptr;
   checker.startStep();
+  memory->fillAll();
   if (hook)
     hook->begin();
   int32_t code = program.functions[function](&env, memory->base());

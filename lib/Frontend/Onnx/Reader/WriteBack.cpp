@@ -25,6 +25,8 @@ WriteBack::WriteBack(llvm::StringRef path, const GraphEdits &given,
                      tensor.value.shape().vec(), std::nullopt});
     if (keepsValues || tensor.value.sizeInBytes() < kLarge)
       added.back().value = tensor.value;
+    if (added.back().value && !keepsValues)
+      added.back().value->mutableRawData(); // a copy, which keeps no file open
   }
   edits.added.clear();
   auto know = [&](size_t number) {
