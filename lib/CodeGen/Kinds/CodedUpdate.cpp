@@ -93,8 +93,8 @@ LogicalResult CodedUpdate::analyze() {
         "cannot be part of an update of states in codes");
   findReuse(accesses, point);
   SmallVector<int> classes{0, 1};
-  domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
-                 ctx);
+  domain.emplace(type.getShape(), getPhysicalOrder(type), classes,
+                 openDims(type.getShape()), accesses, ctx);
   LoopRoles::operator=(domain->roles(classes));
   if (!rows)
     return kernel.emitError("states in codes must be row-major");

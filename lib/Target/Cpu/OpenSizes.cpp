@@ -80,8 +80,8 @@ llvm::Error Merger::differ(Operation *op, const Twine &why) const {
   std::string node = function ? sourceName(function.getLoc()) : "";
   return makeError(
       ExitUnsupported,
-      "no code for all sizes of '" + name + "': " +
-          (node.empty() ? std::string() : "node '" + node + "', ") +
+      "no code for all sizes of '" + name +
+          "': " + (node.empty() ? std::string() : "node '" + node + "', ") +
           "kernel '" + (function ? function.getName() : StringRef("?")) +
           "', " + why + "; compile it for one size at a time");
 }
@@ -116,16 +116,18 @@ Value Merger::sizeIn(FunctionOpInterface function) {
     return size;
   OpBuilder b = OpBuilder::atBlockBegin(&function.getFunctionBody().front());
   Location loc = function.getLoc();
-  Type i64 = b.getI64Type(), pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type i64 = b.getI64Type(),
+       pointer = LLVM::LLVMPointerType::get(b.getContext());
   constexpr unsigned kKernelArguments = 5;
   if (function.getNumArguments() == kKernelArguments) {
-    Value place = LLVM::GEPOp::create(b, loc, pointer, i64,
-                                      function.getArgument(1),
-                                      ArrayRef<LLVM::GEPArg>{kSizeScalar});
+    Value place =
+        LLVM::GEPOp::create(b, loc, pointer, i64, function.getArgument(1),
+                            ArrayRef<LLVM::GEPArg>{kSizeScalar});
     size = LLVM::LoadOp::create(b, loc, i64, place);
   } else {
-    auto callee = function->getParentOfType<ModuleOp>()
-                      .lookupSymbol<LLVM::LLVMFuncOp>("ckrt_open_size");
+    auto callee =
+        function->getParentOfType<ModuleOp>().lookupSymbol<LLVM::LLVMFuncOp>(
+            "ckrt_open_size");
     size = LLVM::CallOp::create(b, loc, callee,
                                 ValueRange{function.getArgument(0)})
                .getResult();
@@ -148,10 +150,9 @@ Value Merger::emit(OpBuilder &b, Location loc, Value size,
   return LLVM::AddOp::create(b, loc, result, number(p.constant));
 }
 
-Value Merger::splat(OpBuilder &b, Location loc, Value scalar,
-                    VectorType type) {
-  Value zero = LLVM::ConstantOp::create(b, loc, b.getI64Type(),
-                                        b.getI64IntegerAttr(0));
+Value Merger::splat(OpBuilder &b, Location loc, Value scalar, VectorType type) {
+  Value zero =
+      LLVM::ConstantOp::create(b, loc, b.getI64Type(), b.getI64IntegerAttr(0));
   Value first = LLVM::InsertElementOp::create(
       b, loc, LLVM::PoisonOp::create(b, loc, type), scalar, zero);
   SmallVector<int32_t> everywhere(size_t(type.getNumElements()), 0);
@@ -159,9 +160,8 @@ Value Merger::splat(OpBuilder &b, Location loc, Value scalar,
 }
 
 /// Emits integer elements, each its own polynomial.
-std::optional<Value>
-Merger::integers(OpBuilder &b, const Ops &ops,
-                 ArrayRef<DenseIntElementsAttr> values) {
+std::optional<Value> Merger::integers(OpBuilder &b, const Ops &ops,
+                                      ArrayRef<DenseIntElementsAttr> values) {
   Location loc = ops[0]->getLoc();
   Type type = ops[0]->getResult(0).getType();
   auto vector = dyn_cast<VectorType>(type);
@@ -212,11 +212,12 @@ std::optional<Value> Merger::real(OpBuilder &b, Location loc, Type type,
   if (!found)
     return std::nullopt;
   Type f64 = b.getF64Type(), element = getElementTypeOrSelf(type);
-  Value size = sizeIn(
-      b.getInsertionBlock()->getParent()->getParentOfType<FunctionOpInterface>());
+  Value size = sizeIn(b.getInsertionBlock()
+                          ->getParent()
+                          ->getParentOfType<FunctionOpInterface>());
   b.setInsertionPointAfterValue(size);
-  Value n = LLVM::SIToFPOp::create(b, loc, f64,
-                                   emit(b, loc, size, found->count));
+  Value n =
+      LLVM::SIToFPOp::create(b, loc, f64, emit(b, loc, size, found->count));
   if (found->isReciprocal)
     n = LLVM::FDivOp::create(
         b, loc,
@@ -260,17 +261,16 @@ std::optional<Value> Merger::replacement(const Ops &ops) {
 
 llvm::Error Merger::mergeConstant(const Ops &ops) {
   auto value = [](Operation *op) { return op->getAttr(kValue); };
-  if (llvm::any_of(ops, [&](Operation *op) {
-        return value(op) != value(ops[0]);
-      })) {
+  if (llvm::any_of(ops,
+                   [&](Operation *op) { return value(op) != value(ops[0]); })) {
     std::optional<Value> made = replacement(ops);
     if (!made) {
       std::string shown;
       llvm::raw_string_ostream os(shown);
       for (auto [size, op] : llvm::zip(sizes, ops))
         os << (shown.empty() ? "" : ", ") << value(op) << " at " << size;
-      return differ(ops[0], "has a number that is no polynomial of it (" +
-                                shown + ")");
+      return differ(ops[0],
+                    "has a number that is no polynomial of it (" + shown + ")");
     }
     replaced.push_back({ops[0], *made});
   }
@@ -405,11 +405,10 @@ static std::vector<uint8_t> withoutSizes(runtime::Manifest manifest) {
   return runtime::serialize(manifest);
 }
 
-llvm::Error
-ckopt::mergeManifests(ArrayRef<int64_t> sizes,
-                      MutableArrayRef<runtime::Manifest> manifests,
-                      runtime::Manifest &largest,
-                      const runtime::OpenSize &open) {
+llvm::Error ckopt::mergeManifests(ArrayRef<int64_t> sizes,
+                                  MutableArrayRef<runtime::Manifest> manifests,
+                                  runtime::Manifest &largest,
+                                  const runtime::OpenSize &open) {
   auto refuse = [&](const Twine &what) {
     return makeError(ExitUnsupported,
                      "no plan for all sizes of '" + open.name + "': " + what +
@@ -420,8 +419,7 @@ ckopt::mergeManifests(ArrayRef<int64_t> sizes,
   for (auto [size, manifest] : llvm::zip_equal(sizes, manifests)) {
     // The forms that the largest size has are those of all: they need its
     // workspace.
-    for (auto [own, first] :
-         llvm::zip(manifest.primitives, largest.primitives))
+    for (auto [own, first] : llvm::zip(manifest.primitives, largest.primitives))
       own.form = first.form;
     all.push_back(size);
     fields.push_back(runtime::sizeFields(manifest));

@@ -1,0 +1,47 @@
+//===- SizeResizer.h - a module at another size -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_COMPILER_SIZERESIZER_H
+#define CKOPT_LIB_COMPILER_SIZERESIZER_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <optional>
+
+namespace ckopt {
+
+/// Returns all ops of a module, outer ones first.
+llvm::SmallVector<mlir::Operation *> flatOps(mlir::ModuleOp module);
+
+/// Makes the module at another size of those at several sizes, which have the
+/// same ops.
+class SizeResizer {
+public:
+  SizeResizer(llvm::ArrayRef<int64_t> sizes, int64_t wanted)
+      : sizes(sizes), wanted(wanted) {}
+
+  /// Returns nothing with the op where no polynomial explains a difference.
+  mlir::OwningOpRef<mlir::ModuleOp> run(llvm::ArrayRef<mlir::ModuleOp> modules);
+  mlir::Operation *failedAt = nullptr;
+
+private:
+  std::optional<int64_t> number(llvm::ArrayRef<int64_t> values);
+  double estimate(llvm::ArrayRef<llvm::APFloat> values);
+  mlir::Type type(llvm::ArrayRef<mlir::Type> types);
+  mlir::Attribute attribute(llvm::StringRef name,
+                            llvm::ArrayRef<mlir::Attribute> attributes);
+  mlir::Attribute dense(llvm::ArrayRef<mlir::Attribute> attributes);
+  bool resize(mlir::Operation *into, llvm::ArrayRef<mlir::Operation *> ops);
+
+  llvm::ArrayRef<int64_t> sizes;
+  int64_t wanted;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_COMPILER_SIZERESIZER_H
