@@ -49,19 +49,19 @@ def test_a_run_of_batches_of_any_size():
     """One optimizer state, under a budget: as steps of one arena that are each compiled."""
     def make(batch):
         return ckopt.compile(MODEL, loss="cross_entropy", batch=batch, budget="min",
-                             optimizer=ckopt.AdamW(lr=0.01), **SETTINGS)
+                             optimizer=ckopt.SGD(lr=0.01, momentum=0.9), **SETTINGS)
 
     step, largest = make("1..64"), make(64)
     apart = {64: largest, 5: largest.at(batch=5), 40: largest.at(batch=40)}
     rng = numpy.random.default_rng(1)
     for size in (40, 5, 64, 5):
         batch = dict(x=rng.random((size, 1, 8, 8), "f4"), y=rng.integers(0, 10, size))
-        assert step(**batch) == pytest.approx(apart[size](**batch), rel=1e-3)
+        assert step(**batch) == pytest.approx(apart[size](**batch), rel=1e-4)
         sized = step.at(batch=size)
         assert sized.memory["planned_peak_bytes"] <= step.memory["planned_peak_bytes"]
     assert step.updates == 4 == step.at(batch=3).updates
     assert step.memory["measured_peak_bytes"] == step.memory["planned_peak_bytes"]
-    assert_near(step.state_dict(), largest.state_dict(), 0.1)
+    assert_near(step.state_dict(), largest.state_dict(), 1e-3)
     ids = dict(x=rng.random((9, 1, 8, 8), "f4"), y=rng.integers(0, 10, 9))
     assert step.evaluate(**ids)["loss"] == pytest.approx(largest.evaluate(**ids)["loss"], rel=1e-3)
     assert step.predict(x=ids["x"]).shape == (9, 10)
