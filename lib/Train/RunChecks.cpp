@@ -97,13 +97,6 @@ static llvm::Error notFinite(const std::string &name, int64_t at,
                                       " is " + describe(value) + advice(false));
 }
 
-llvm::Error ckopt::checkFinite(const TensorMap &tensors, int64_t step) {
-  for (const auto &[name, value] : tensors)
-    if (int64_t at = firstNonFinite(value); at >= 0)
-      return notFinite(name, at, value.shape(), value.getDouble(at), step);
-  return llvm::Error::success();
-}
-
 llvm::Error ckopt::checkFinite(double value, const llvm::Twine &what,
                                int64_t step) {
   if (std::isfinite(value))

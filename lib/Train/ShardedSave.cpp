@@ -65,13 +65,6 @@ private:
 };
 } // namespace
 
-static std::vector<int64_t> stateOf(const Session &session) {
-  std::vector<int64_t> result;
-  for (runtime::TensorRole role : Session::stateRoles())
-    llvm::append_range(result, session.tensors(role));
-  return result;
-}
-
 /// The parts that a rank writes.
 static std::vector<OwnPart> findParts(const Session &session, int64_t rank,
                                       int64_t ranks) {
@@ -80,7 +73,7 @@ static std::vector<OwnPart> findParts(const Session &session, int64_t rank,
     Shards shards = tensor.sharing();
     return shards.count(shards.shardOf(rank));
   };
-  for (int64_t index : stateOf(session)) {
+  for (int64_t index : session.stateTensors()) {
     const TensorInfo &tensor = session.infoOf(index);
     bytes[tensor.shards] += held(tensor) * runtime::dtypeSize(tensor.dtype);
   }
@@ -88,7 +81,7 @@ static std::vector<OwnPart> findParts(const Session &session, int64_t rank,
   for (auto [shards, sum] : bytes)
     holdings.try_emplace(shards, sum, ranks / shards, rank / shards);
   std::vector<OwnPart> parts;
-  for (int64_t index : stateOf(session)) {
+  for (int64_t index : session.stateTensors()) {
     const TensorInfo &tensor = session.infoOf(index);
     Shards shards = tensor.sharing();
     auto [first, last] =

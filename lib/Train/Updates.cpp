@@ -151,16 +151,34 @@ llvm::Error ckopt::checkUpdate(const Session &session, double loss,
                                         : llvm::Error::success();
 }
 
+namespace {
+/// What a checkpoint has of a session of one process.
+class StateParts : public TensorParts {
+public:
+  explicit StateParts(const Session &session)
+      : session(session), list(session.stateSpecs()),
+        indices(session.stateTensors()) {}
+  llvm::ArrayRef<TensorSpec> specs() const override { return list; }
+  llvm::Expected<HostTensor> read(size_t number, int64_t begin,
+                                  int64_t count) override {
+    return session.readPart(indices[number], begin, count);
+  }
+
+private:
+  const Session &session;
+  std::vector<TensorSpec> list;
+  std::vector<int64_t> indices;
+};
+} // namespace
+
 llvm::Error ckopt::saveRun(llvm::StringRef path, const Session &session,
                            TrainingState state) {
   if (session.ranks().areSeveral())
     return saveByRanks(path, session, state);
-  auto tensors = session.weights(/*optimizerState=*/true);
-  if (!tensors)
-    return tensors.takeError();
-  if (llvm::Error error = checkFinite(*tensors, state.step))
+  if (llvm::Error error = checkState(session, state.step))
     return error;
-  return writeCheckpoint(path, {std::move(*tensors), std::move(state)});
+  StateParts tensors(session);
+  return writeCheckpoint(path, tensors, state);
 }
 
 /// Refuses to resume if the schedule ends at another step, because its rates

@@ -17,10 +17,8 @@ namespace ckopt {
 /// pipes as a log: opening one waits for a reader, maybe for ever.
 llvm::Error checkRunFiles(const TrainOptions &options);
 
-/// Returns an error (ExitNonFinite) that names the first tensor with a number
-/// that is not finite; `step` is the last one that ran.
-llvm::Error checkFinite(const TensorMap &tensors, int64_t step);
-/// Returns the same error for a loss or a norm.
+/// Returns an error (ExitNonFinite) for a loss or a norm that is not finite;
+/// `step` is the last one that ran.
 llvm::Error checkFinite(double value, const llvm::Twine &what, int64_t step);
 
 /// Returns an error (ExitNonFinite) that names the first gradient, or the loss

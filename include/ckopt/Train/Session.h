@@ -115,11 +115,13 @@ public:
 
   GivenWeights given; ///< what load() was given
 
+  /// Returns the tensors that a checkpoint has, and their whole shapes.
+  std::vector<int64_t> stateTensors() const;
+  std::vector<TensorSpec> stateSpecs() const;
+
 private:
   Session() = default;
   llvm::Error checkIndex(int64_t index) const;
-  std::vector<int64_t> stateTensors() const;
-  std::vector<TensorSpec> stateSpecs() const;
   llvm::Error checkState(llvm::ArrayRef<TensorSpec> given,
                          llvm::StringRef what) const;
 

@@ -43,12 +43,17 @@ StringMetadata describeState(const TrainingState &state) {
   return metadata;
 }
 
-Error writeCheckpoint(StringRef path, const Checkpoint &checkpoint) {
-  if (Error error = writeSafetensors(path, checkpoint.tensors,
-                                     describeState(checkpoint.state)))
+Error writeCheckpoint(StringRef path, TensorParts &tensors,
+                      const TrainingState &state) {
+  if (Error error = writeSafetensors(path, tensors, describeState(state)))
     return error;
   removeShares(path, /*keep=*/-1);
   return Error::success();
+}
+
+Error writeCheckpoint(StringRef path, const Checkpoint &checkpoint) {
+  MapParts tensors(checkpoint.tensors);
+  return writeCheckpoint(path, tensors, checkpoint.state);
 }
 
 template <typename T>

@@ -16,6 +16,7 @@
 
 #include "ckopt/Base/ShardedFile.h"
 #include "ckopt/Support/StoredTensors.h"
+#include "ckopt/Support/TensorParts.h"
 #include "ckopt/Train/Data/Dataset.h"
 #include <optional>
 
@@ -51,7 +52,10 @@ struct OpenCheckpoint {
   TrainingState state;
 };
 
-/// Writes a checkpoint of one process; it may replace one of several.
+/// Writes a checkpoint of one process; it may replace one of several. One block
+/// of a tensor is in memory at a time.
+llvm::Error writeCheckpoint(llvm::StringRef path, TensorParts &tensors,
+                            const TrainingState &state);
 llvm::Error writeCheckpoint(llvm::StringRef path, const Checkpoint &checkpoint);
 /// Opens a checkpoint of any number of processes.
 llvm::Expected<OpenCheckpoint> openCheckpoint(llvm::StringRef path);
