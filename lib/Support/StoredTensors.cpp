@@ -23,6 +23,7 @@
 #include "llvm/Support/Path.h"
 
 #include <cstring>
+#include <sys/mman.h>
 
 using namespace llvm;
 
@@ -190,8 +191,12 @@ Expected<HostTensor> StoredTensors::read(size_t number) const {
 }
 
 void StoredTensors::letGo() const {
+  // MemoryBuffer::dontNeedIfMmap() asks for posix_madvise(), in which glibc
+  // does nothing. A mapping begins at a page, since it begins with the file.
   for (const std::shared_ptr<MemoryBuffer> &buffer : buffers)
-    buffer->dontNeedIfMmap();
+    if (buffer->getBufferKind() == MemoryBuffer::MemoryBuffer_MMap)
+      (void)madvise(const_cast<char *>(buffer->getBufferStart()),
+                    buffer->getBufferSize(), MADV_DONTNEED);
 }
 
 Expected<TensorMap> StoredTensors::readAll() const {
