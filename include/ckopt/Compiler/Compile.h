@@ -131,8 +131,7 @@ private:
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   stepAt(int64_t size, bool imports, TensorMap &values);
   llvm::Error compareImports(llvm::ArrayRef<int64_t> sizes);
-  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-  unplannedStep(int64_t size);
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> unplannedStep(int64_t size);
   llvm::Error planSmaller();
   llvm::Expected<PlannedSizes> planSizes(mlir::ModuleOp planned, int64_t high);
   llvm::Error settleTarget();
@@ -168,7 +167,8 @@ private:
   std::optional<RematGraph> unplanned;
   std::unique_ptr<StepCode> stepCode;
   /// With CompileOptions::sizes: the step before planning at some of them.
-  std::vector<std::pair<int64_t, mlir::OwningOpRef<mlir::ModuleOp>>> unplannedAt;
+  std::vector<std::pair<int64_t, mlir::OwningOpRef<mlir::ModuleOp>>>
+      unplannedAt;
   /// Schedules for sizes up to a smaller one, which recompute less.
   struct Schedule {
     int64_t high = 0;

@@ -43,8 +43,9 @@ public:
   /// bit, and are no polynomials.
   void useGrains(const StepLowering &other) { given = other.grains; }
 
-  /// Emits the kernels, before their lowering.
-  LogicalResult emitKernels();
+  /// Plans the kernels and emits them, before their lowering; without code for
+  /// the manifest alone.
+  LogicalResult emitKernels(bool withCode = true);
   LogicalResult lowerKernels();
   /// Lowers the functions, into a module of their own if that is given.
   LogicalResult lowerFunctions(ModuleOp into = {});
@@ -55,7 +56,7 @@ public:
 private:
   void declareRuntime();
   /// Plans and emits every kernel that the function calls.
-  LogicalResult emitKernelsOf(func::FuncOp function);
+  LogicalResult emitKernelsOf(func::FuncOp function, bool withCode);
   LogicalResult lowerFunction(func::FuncOp function, int32_t index);
   LogicalResult lowerCall(KernelCallOp call, const ValueOffsets &offsets,
                           int32_t function);
@@ -126,7 +127,8 @@ void StepLowering::declareRuntime() {
     calls.callDone = declare("ckrt_call_done", i32, {pointer, i64, pointer});
 }
 
-LogicalResult StepLowering::emitKernelsOf(func::FuncOp function) {
+LogicalResult StepLowering::emitKernelsOf(func::FuncOp function,
+                                          bool withCode) {
   const CodegenOptions &codegen = options.codegen;
   auto walk = function.walk([&](KernelCallOp call) {
     if (kernels.count(call.getCallee()))
@@ -143,7 +145,7 @@ LogicalResult StepLowering::emitKernelsOf(func::FuncOp function) {
       list.insert(list.end(), code->blockPrimitives.begin(),
                   code->blockPrimitives.end());
     }
-    if (!code->stages.empty() &&
+    if (withCode && !code->stages.empty() &&
         failed(emitKernel(kernel, codegen, *lowered.module))) {
       return WalkResult::interrupt();
     }
@@ -380,7 +382,7 @@ LogicalResult StepLowering::lowerFunction(func::FuncOp function,
   return success();
 }
 
-LogicalResult StepLowering::emitKernels() {
+LogicalResult StepLowering::emitKernels(bool withCode) {
   DialectRegistry registry;
   registerKernelDialects(registry);
   registry.insert<LLVM::LLVMDialect>();
@@ -404,7 +406,7 @@ LogicalResult StepLowering::emitKernels() {
       return function.emitError()
              << "no " << attrs::kArenaBytes << "; run plan-memory first";
     manifest.arenaBytes = std::max(manifest.arenaBytes, bytes.getInt());
-    if (failed(emitKernelsOf(function)))
+    if (failed(emitKernelsOf(function, withCode)))
       return failure();
   }
   return success();
@@ -437,9 +439,9 @@ FailureOr<LoweredStep> ckopt::lowerStep(ModuleOp planned,
 
 /// Kernels are merged before their lowering, which would compute with numbers
 /// that are constants at one size alone; functions are made afterwards.
-llvm::Expected<LoweredStep>
-ckopt::lowerSizes(ModuleOp largest, const PlannedSizes &sizes,
-                  const LowerStepOptions &options) {
+llvm::Expected<LoweredStep> ckopt::lowerSizes(ModuleOp largest,
+                                              const PlannedSizes &sizes,
+                                              const LowerStepOptions &options) {
   auto fail = [] { return makeError(ExitInternal, "lowering failed"); };
   std::vector<std::unique_ptr<StepLowering>> all;
   SmallVector<int64_t> numbers;
@@ -470,7 +472,7 @@ ckopt::lowerSizes(ModuleOp largest, const PlannedSizes &sizes,
     return std::move(error);
   StepLowering described(largest, options, /*isOpen=*/true);
   OwningOpRef<ModuleOp> unused = ModuleOp::create(largest.getLoc());
-  if (failed(described.emitKernels()) ||
+  if (failed(described.emitKernels(/*withCode=*/false)) ||
       failed(described.lowerFunctions(*unused)))
     return fail();
   LoweredStep lowered = all.front()->take();
