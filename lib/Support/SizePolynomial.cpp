@@ -11,8 +11,9 @@
 
 using namespace ckopt;
 
-std::optional<SizePolynomial> SizePolynomial::through(llvm::ArrayRef<int64_t> sizes,
-                                              llvm::ArrayRef<int64_t> values) {
+std::optional<SizePolynomial>
+SizePolynomial::through(llvm::ArrayRef<int64_t> sizes,
+                        llvm::ArrayRef<int64_t> values) {
   using Wide = __int128;
   Wide x0 = sizes[0], x1 = sizes[1], x2 = sizes[2];
   Wide d1 = Wide(values[1]) - values[0], d2 = Wide(values[2]) - values[1];
@@ -37,8 +38,9 @@ llvm::APFloat SizeReal::at(int64_t size, const llvm::APFloat &like) const {
   return result;
 }
 
-std::optional<SizeReal> SizeReal::through(llvm::ArrayRef<int64_t> sizes,
-                                              llvm::ArrayRef<llvm::APFloat> values) {
+std::optional<SizeReal>
+SizeReal::through(llvm::ArrayRef<int64_t> sizes,
+                  llvm::ArrayRef<llvm::APFloat> values) {
   llvm::SmallVector<double> numbers;
   for (const llvm::APFloat &value : values) {
     numbers.push_back(value.convertToDouble());

@@ -278,8 +278,8 @@ static void bindFigures(nb::class_<Step> &step) {
     });
   });
   step.def_prop_ro("open_size", [](Step &self) {
-    const runtime::OpenSize open = self.plain(
-        [](StepRun &run) { return run.session().manifest().open; });
+    const runtime::OpenSize open =
+        self.plain([](StepRun &run) { return run.session().manifest().open; });
     return open.name.empty()
                ? nb::object(nb::none())
                : nb::object(nb::make_tuple(open.name, open.low, open.high));

@@ -15,7 +15,8 @@ using namespace ckopt;
 
 static constexpr int64_t kSizes[] = {4093, 4091, 4079, 4073};
 
-static std::optional<SizePolynomial> of(llvm::function_ref<int64_t(int64_t)> f) {
+static std::optional<SizePolynomial>
+of(llvm::function_ref<int64_t(int64_t)> f) {
   return SizePolynomial::through(kSizes, llvm::map_to_vector(kSizes, f));
 }
 
@@ -50,8 +51,7 @@ TEST(SizePolynomial, OutlivesLargeNumbers) {
 }
 
 static std::optional<SizeReal> real(llvm::function_ref<float(int64_t)> f) {
-  return SizeReal::through(kSizes,
-                           llvm::map_to_vector(kSizes, [&](int64_t n) {
+  return SizeReal::through(kSizes, llvm::map_to_vector(kSizes, [&](int64_t n) {
                              return llvm::APFloat(f(n));
                            }));
 }

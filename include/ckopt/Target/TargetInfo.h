@@ -91,10 +91,10 @@ struct EmitOptions {
   KernelSettings kernels; ///< as annotate-kernels was given them
   CpuOptions cpu;
   DeviceOptions device;
-  bool instrument = false;    ///< for profiles and checks of each call
-  bool keepDenormals = false; ///< for f64 steps; all others flush denormals
-  bool verbose = false;       ///< report in a remark what was compiled
-  std::string producer;       ///< compiler and version
+  bool instrument = false;       ///< for profiles and checks of each call
+  bool keepDenormals = false;    ///< for f64 steps; all others flush denormals
+  bool verbose = false;          ///< report in a remark what was compiled
+  std::string producer;          ///< compiler and version
   PlannedSizes *sizes = nullptr; ///< null: of one size alone
   /// Adds initial values of tensors to the data, and their places to the
   /// manifest.

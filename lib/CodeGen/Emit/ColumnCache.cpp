@@ -23,7 +23,8 @@ void ColumnCache::plan(const Domain &domain, ArrayRef<Value> roots) {
   int64_t rows = 1;
   for (const Domain::Loop &loop : ArrayRef(domain.loops).drop_back())
     rows *= loop.open ? kManyRows : loop.size;
-  if (inner.open || inner.dims.size() != 1 || inner.size > kColumns || rows < kManyRows)
+  if (inner.open || inner.dims.size() != 1 || inner.size > kColumns ||
+      rows < kManyRows)
     return;
   dim = inner.dims.front();
   columns = inner.size;

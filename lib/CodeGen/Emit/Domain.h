@@ -59,7 +59,7 @@ public:
   struct Loop {
     int64_t size;
     llvm::SmallVector<unsigned> dims; ///< logical dimensions, outermost first
-    bool open = false; ///< the size may be another at run time
+    bool open = false;                ///< the size may be another at run time
 
     /// Returns the number of points, if it is known.
     std::optional<int64_t> count() const {

@@ -193,7 +193,8 @@ private:
   void findTransposed(const Accesses &accesses) {
     unsigned last = domain->loops.size() - 1;
     SmallVector<AffineExpr> at = identityIndex(last + 1, ctx);
-    if (domain->loops[last].open || inner < kLeastTile || kernel.front().getOperations().size() > kTileOps)
+    if (domain->loops[last].open || inner < kLeastTile ||
+        kernel.front().getOperations().size() > kTileOps)
       return;
     for (const Accesses::Read &read : accesses.reads) {
       SmallVector<AffineExpr> index;

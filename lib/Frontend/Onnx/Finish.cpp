@@ -116,8 +116,8 @@ void GraphImporter::outlineLargeConstants() {
     HostTensor host = toHost(value);
     builder.setInsertionPoint(op);
     Value formula = makeBand(builder, op.getLoc(), type, host);
-    if (!formula && (plan.hasOpenSize ||
-                     llvm::all_of(op->getUsers(), isElementwise)))
+    if (!formula &&
+        (plan.hasOpenSize || llvm::all_of(op->getUsers(), isElementwise)))
       formula = makeRange(builder, op.getLoc(), type, host, plan.hasOpenSize);
     if (formula) {
       op.getOutput().replaceAllUsesWith(formula);

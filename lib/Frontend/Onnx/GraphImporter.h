@@ -9,8 +9,8 @@
 #include "BatchScaling.h"
 #include "Reader/OnnxModel.h"
 #include "WeightRoles.h"
-#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -181,7 +181,9 @@ private:
   void removeDeadOps();
   void outlineLargeConstants();
   /// The most bytes of a constant that is part of the step.
-  int64_t smallConstant() const { return plan.hasOpenSize ? kFewBytes : 4 << 10; }
+  int64_t smallConstant() const {
+    return plan.hasOpenSize ? kFewBytes : 4 << 10;
+  }
   void removeUnusedArguments();
 
   const Model &model;

@@ -297,10 +297,9 @@ bool validateOpen(const Manifest &manifest, std::string &error) {
   const OpenSize &open = manifest.open;
   WideCount fields;
   manifestFields(fields, manifest);
-  bool wrong = open.name.empty()
-                   ? !open.fields.empty()
-                   : open.low < 1 || open.low > open.size ||
-                         open.size > open.high;
+  bool wrong = open.name.empty() ? !open.fields.empty()
+                                 : open.low < 1 || open.low > open.size ||
+                                       open.size > open.high;
   for (const OpenSize::Field &field : open.fields)
     wrong |= field.number < 0 || field.number >= fields.count;
   if (wrong)

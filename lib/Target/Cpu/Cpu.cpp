@@ -46,9 +46,8 @@ public:
     if (ckrt_program_at((*jit)->program(), size, &program) != CKRT_OK)
       return usageError(runtime::lastFailure());
     auto keeper = std::shared_ptr<ckrt_program>(
-        program, [code = *jit](ckrt_program *made) {
-          ckrt_program_destroy(made);
-        });
+        program,
+        [code = *jit](ckrt_program *made) { ckrt_program_destroy(made); });
     return Program{program, std::move(keeper)};
   }
 
