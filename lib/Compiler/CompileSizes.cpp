@@ -3,12 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: rows have a thousand lengths, and a step is compiled for one.
-// Method: the model is compiled up to its kernels at the largest size and at
-// four more, whose steps must have the same calls. The largest is planned. A
-// place that is free for a tensor there is free for the smaller one of another
-// size, so the plan holds for all: each of the four gets the plan's calls and
-// places, with tensors of its own sizes, and the target makes one code of them
-// (Target/Cpu/OpenSizes.cpp).
+// Method: the model is compiled up to its kernels at four sizes, whose steps
+// must have the same calls. The step of the largest size is made from them, and
+// planned. A place that is free for a tensor there is free for the smaller one
+// of another size, so the plan holds for all: each of the four gets the plan's
+// calls and places, with tensors of its own sizes, and the target makes one
+// code of them (Target/Cpu/OpenSizes.cpp).
 //
 // The four sizes are primes, so that nothing about them is true by chance: what
 // holds for their sizes (a multiple of 16, one merged loop) follows from the
@@ -16,7 +16,7 @@
 //
 // Guarantee: the arena of the largest size is enough for every other; steps
 // that differ in more than sizes are an error that names the node. Complexity:
-// five times the work before planning.
+// four times the work before planning.
 //
 //===----------------------------------------------------------------------===//
 #include "CompileSizes.h"
@@ -40,7 +40,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// How many sizes are compared beside the largest: three make a polynomial, one
+/// How many sizes are compared: three make a polynomial, one
 /// confirms it.
 static constexpr size_t kSizes = 4;
 

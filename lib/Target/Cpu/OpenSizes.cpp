@@ -405,6 +405,39 @@ static std::vector<uint8_t> withoutSizes(runtime::Manifest manifest) {
   return runtime::serialize(manifest);
 }
 
+/// Returns the bytes of everything that has a place.
+static std::vector<int64_t> placedBytes(const runtime::Manifest &manifest) {
+  std::vector<int64_t> bytes;
+  for (const runtime::TensorInfo &tensor : manifest.tensors)
+    bytes.push_back(tensor.bytes);
+  for (const runtime::CallInfo &call : manifest.calls)
+    for (const runtime::CallResult &result : call.results)
+      bytes.push_back(result.bytes);
+  return bytes;
+}
+
+/// Whether nothing shrinks where the size grows: then a place of the largest
+/// size is large enough for every other. A parabola that rises at both ends of
+/// the range rises in it.
+static bool growsWithSize(const runtime::Manifest &largest, std::string &why) {
+  const runtime::OpenSize &open = largest.open;
+  std::vector<std::vector<int64_t>> bytes;
+  for (int64_t size : {open.low, std::min(open.low + 1, open.high),
+                       std::max(open.high - 1, open.low), open.high}) {
+    runtime::Manifest at = largest;
+    if (!runtime::resize(at, size, why))
+      return false;
+    bytes.push_back(placedBytes(at));
+  }
+  for (size_t i = 0; i < bytes[0].size(); ++i)
+    if (bytes[0][i] > bytes[1][i] || bytes[2][i] > bytes[3][i] ||
+        bytes[0][i] > bytes[3][i]) {
+      why = "a tensor of it is smaller where the size is larger";
+      return false;
+    }
+  return true;
+}
+
 llvm::Error ckopt::mergeManifests(ArrayRef<int64_t> sizes,
                                   MutableArrayRef<runtime::Manifest> manifests,
                                   runtime::Manifest &largest,
@@ -443,6 +476,8 @@ llvm::Error ckopt::mergeManifests(ArrayRef<int64_t> sizes,
       largest.open.fields.push_back(
           {int64_t(i), p->constant, p->linear, p->square});
   }
+  if (std::string why; !growsWithSize(largest, why))
+    return refuse(why);
   return llvm::Error::success();
 }
 
