@@ -26,7 +26,9 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
+#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/SizePolynomial.h"
 #include "ckopt/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -56,10 +58,10 @@ static bool isPrime(int64_t n) {
 }
 
 /// Returns primes below the largest size, or above it where there are too few.
-static std::vector<int64_t> sizesToCompare(const SizeRange &range) {
+static std::vector<int64_t> sizesToCompare(const SizeRange &range, bool above) {
   std::vector<int64_t> sizes;
-  for (int64_t n = range.high - 1; n >= kLeastCompared && sizes.size() < kSizes;
-       --n)
+  for (int64_t n = range.high - 1;
+       !above && n >= kLeastCompared && sizes.size() < kSizes; --n)
     if (isPrime(n))
       sizes.push_back(n);
   if (sizes.size() < kSizes)
@@ -218,6 +220,9 @@ llvm::Error Compilation::settleSizes() {
                   Setting("tile-rows") + ") are for one number of rows");
   opts.step.chunkRows = opts.step.tileRows = -1;
   opts.import.hasOpenSize = true;
+  remark("sizes of '" + shownName(range) + "' from " +
+         std::to_string(range.low) + " to " + std::to_string(range.high) +
+         " have one code; what is shown is at the largest");
   return llvm::Error::success();
 }
 
@@ -262,59 +267,92 @@ Compilation::stepAt(int64_t size, bool imports, TensorMap &values) {
   return std::move(parsed);
 }
 
-/// The ops of each node of the model.
-static llvm::MapVector<StringRef, SmallVector<Operation *>>
-opsByNode(ModuleOp module) {
-  llvm::MapVector<StringRef, SmallVector<Operation *>> ops;
-  for (Operation *op : flatOps(module))
-    if (auto name = dyn_cast<NameLoc>(op->getLoc()))
-      ops[name.getName()].push_back(op);
-  return ops;
+/// Whether a - b, which has these values, is zero or changes its sign at a size
+/// of the range that may not have been compared.
+static bool meets(const SizePolynomial &p, const SizeRange &range) {
+  if (p.isConstant())
+    return false;
+  int64_t low = p.at(range.low), high = p.at(range.high);
+  // A parabola may turn inside of the range.
+  bool turns =
+      p.square && (p.at(range.low + 1) > low) != (high > p.at(range.high - 1));
+  return turns || low == 0 || high == 0 || (low < 0) != (high < 0);
 }
 
-static bool sameNames(ArrayRef<Operation *> some,
-                      ArrayRef<Operation *> others) {
-  return llvm::equal(some, others, [](Operation *a, Operation *b) {
-    return a->getName() == b->getName();
-  });
+/// Returns why the numbers at a size are not those that others say; "": they
+/// are.
+static std::string otherNumbers(const SizeRange &range, ArrayRef<int64_t> sizes,
+                                ArrayRef<Attribute> said, int64_t size,
+                                Attribute there) {
+  auto lists = [](Attribute attribute) {
+    return llvm::map_to_vector(cast<ArrayAttr>(attribute), [](Attribute list) {
+      return cast<DenseI64ArrayAttr>(list).asArrayRef();
+    });
+  };
+  auto own = lists(there);
+  SmallVector<SmallVector<ArrayRef<int64_t>>> all;
+  for (Attribute attribute : said)
+    all.push_back(lists(attribute));
+  for (unsigned kind = 0; kind < own.size(); ++kind) {
+    bool known = llvm::all_of(
+        all, [&](auto &one) { return one[kind].size() == own[kind].size(); });
+    for (size_t i = 0; known && i < own[kind].size(); ++i) {
+      auto values =
+          llvm::map_to_vector(all, [&](auto &one) { return one[kind][i]; });
+      constexpr unsigned kFloats = 2, kDifferences = 3;
+      if (kind == kFloats) {
+        auto reals = llvm::map_to_vector(values, [](int64_t bits) {
+          return llvm::APFloat(float(llvm::bit_cast<double>(bits)));
+        });
+        llvm::APFloat real(float(llvm::bit_cast<double>(own[kind][i])));
+        bool same = llvm::all_equal(values);
+        auto follows = SizeReal::through(sizes, reals);
+        if (same ? values[0] != own[kind][i]
+                 : follows && !follows->at(size, real).bitwiseIsEqual(real))
+          return "a number";
+        continue;
+      }
+      auto p = SizePolynomial::through(sizes, values);
+      if (!p || p->at(size) != own[kind][i])
+        return kind == 0 ? "a size" : "a number";
+      if (kind == kDifferences && meets(*p, range))
+        return "what it compares";
+    }
+  }
+  return "";
 }
 
-/// Compares the model near the least size with what those near the largest say
-/// of it: a number with a bound (min(size, 128)) is a polynomial on either side
-/// of it. Nodes that fold to small tables there, as positions and masks do, are
-/// left out: they read no data.
+/// Compares all sizes of the model, and the numbers that are known when it is
+/// imported, with what a few sizes near the largest say of them: a number with
+/// a bound (min(size, 128)) is a polynomial on either side of it.
 llvm::Error Compilation::compareImports(ArrayRef<int64_t> sizes) {
   const SizeRange &range = *opts.sizes;
-  int64_t least = std::max(range.low, kLeastCompared);
-  while (!isPrime(least))
-    ++least;
-  if (least >= sizes[2])
-    return llvm::Error::success();
-  SmallVector<OwningOpRef<ModuleOp>> owned;
-  SmallVector<ModuleOp> modules;
-  for (int64_t size : {sizes[0], sizes[1], sizes[2], least}) {
+  auto valuesOf = [](ModuleOp module) {
+    return module->getAttrOfType<DictionaryAttr>(kOpenValuesAttr);
+  };
+  SmallVector<DictionaryAttr> said;
+  for (auto &[size, module] : unplannedAt)
+    said.push_back(valuesOf(*module));
+  int64_t middle = range.low + (range.high - range.low) / 2;
+  std::set<int64_t> compared{range.low, std::min(range.low + 1, range.high),
+                             middle, range.high};
+  for (int64_t size : compared) {
     TensorMap values;
     auto made = stepAt(size, /*imports=*/true, values);
     if (!made)
       return made.takeError();
-    owned.push_back(std::move(*made));
-    modules.push_back(*owned.back());
-  }
-  ModuleOp there = modules.pop_back_val();
-  SizeResizer resizer(sizes.take_front(3), least);
-  OwningOpRef<ModuleOp> said = resizer.run(modules);
-  if (!said)
-    return refuseSizes(range, sizes[1], sizes[0], resizer.failedAt,
-                       "the model is another");
-  auto ops = opsByNode(*said), others = opsByNode(there);
-  for (auto &[node, own] : ops) {
-    auto found = others.find(node);
-    if (found == others.end() || !sameNames(own, found->second))
-      continue;
-    for (auto [a, b] : llvm::zip(own, found->second))
-      if (a->getResultTypes() != b->getResultTypes() ||
-          a->getAttrDictionary() != b->getAttrDictionary())
-        return refuseSizes(range, least, sizes[0], b, "the model is another");
+    for (NamedAttribute entry : valuesOf(**made)) {
+      auto others = llvm::map_to_vector(
+          said, [&](DictionaryAttr one) { return one.get(entry.getName()); });
+      if (llvm::is_contained(others, Attribute()))
+        continue;
+      std::string what =
+          otherNumbers(range, sizes, others, size, entry.getValue());
+      if (!what.empty())
+        return refuseSizes(range, size, sizes[0], nullptr,
+                           what + " of '" + entry.getName().getValue() +
+                               "' follows another rule");
+    }
   }
   return llvm::Error::success();
 }
@@ -343,10 +381,24 @@ static llvm::Error comparePrefix(const SizeRange &range, int64_t size,
 /// Compiles the model at several sizes up to its kernels, and makes the step of
 /// the largest from them.
 llvm::Error Compilation::lookAtSizes() {
+  llvm::Error below = lookAtSizes(/*above=*/false);
+  if (!below)
+    return below;
+  // A choice of the compiler's may change between those sizes.
+  unplannedAt.clear();
+  if (llvm::Error above = lookAtSizes(/*above=*/true)) {
+    llvm::consumeError(std::move(above));
+    return below;
+  }
+  llvm::consumeError(std::move(below));
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::lookAtSizes(bool above) {
   const SizeRange &range = *opts.sizes;
   SmallVector<ModuleOp> modules;
   SmallVector<int64_t> sizes;
-  for (int64_t size : sizesToCompare(range)) {
+  for (int64_t size : sizesToCompare(range, above)) {
     TensorMap values;
     auto made = stepAt(size, /*imports=*/false, values);
     if (!made)
@@ -395,6 +447,10 @@ llvm::Error Compilation::lookAtSizes() {
   auto largest = unplannedStep(range.high);
   if (!largest)
     return largest.takeError();
+  // What has no tensors at the least sizes (slices that would overlap) is seen.
+  for (int64_t size : {range.low, std::min(range.low + 1, range.high)})
+    if (auto least = unplannedStep(size, /*plans=*/false); !least)
+      return least.takeError();
   imported.module = std::move(*largest);
   return llvm::Error::success();
 }

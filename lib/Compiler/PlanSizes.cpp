@@ -16,6 +16,7 @@
 #include "ckopt/Target/TargetInfo.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <set>
 
@@ -77,7 +78,8 @@ static llvm::Error resize(ModuleOp planned, ModuleOp unplanned) {
 }
 
 /// Makes the step before planning at a size, from those that were compared.
-llvm::Expected<OwningOpRef<ModuleOp>> Compilation::unplannedStep(int64_t size) {
+llvm::Expected<OwningOpRef<ModuleOp>> Compilation::unplannedStep(int64_t size,
+                                                                 bool plans) {
   const SizeRange &range = *opts.sizes;
   SmallVector<ModuleOp> modules;
   SmallVector<int64_t> sizes;
@@ -88,20 +90,84 @@ llvm::Expected<OwningOpRef<ModuleOp>> Compilation::unplannedStep(int64_t size) {
   SizeResizer resizer(sizes, size);
   OwningOpRef<ModuleOp> made = resizer.run(modules);
   if (!made)
-    return refuseSizes(range, sizes[1], sizes[0], resizer.failedAt,
-                       "sizes or numbers do not follow it: they are others");
+    return refuseSizes(range, size, sizes[0], resizer.failedAt,
+                       "a size is below zero, or a number follows another "
+                       "rule:");
   for (auto kernel : made->getOps<func::FuncOp>())
     if (kernel->hasAttr(attrs::kKernel))
       noteOpenSizes(kernel, modules.front().lookupSymbol<func::FuncOp>(
                                 kernel.getSymName()));
   if (failed(verify(*made)))
-    return makeError(ExitInternal, "the step of another size is wrong");
+    return refuseSizes(range, sizes[0], size, nullptr,
+                       "tensors have sizes that they have not");
+  if (!plans)
+    return std::move(made);
   PassManager annotation(context.get());
   addAnnotation(annotation, opts.step, *targetInfo);
   if (failed(annotation.run(*made)))
     return toldError(ExitInputError, "stopped at a size of " + Twine(size) +
                                          " by what is said above");
+  if (llvm::Error error = raiseWorkspaces(*made, size))
+    return std::move(error);
   return std::move(made);
+}
+
+/// Sizes whose primitives may need more workspace than those of the largest:
+/// libraries cut work into blocks, and a whole number of them takes most.
+static std::set<int64_t> sizesOfBlocks(int64_t low, int64_t high) {
+  std::set<int64_t> sizes{low, high};
+  auto add = [&](int64_t step, int64_t last) {
+    for (int64_t n = step; n <= std::min(last, high); n += step)
+      if (n >= low)
+        sizes.insert(n);
+  };
+  constexpr int64_t kParts = 24;
+  add(16, 512);
+  add(128, 4096);
+  for (int64_t i = 1; i < kParts; ++i)
+    sizes.insert(low + (high - low) * i / kParts);
+  return sizes;
+}
+
+/// Gives calls of primitives the most workspace that they need at some size.
+llvm::Error Compilation::raiseWorkspaces(ModuleOp step, int64_t high) {
+  auto codegen = targetInfo->codegen(opts.step);
+  if (!codegen)
+    return codegen.takeError();
+  SmallVector<OwningOpRef<ModuleOp>> owned;
+  SmallVector<ModuleOp> modules;
+  SmallVector<int64_t> sizes;
+  for (auto &[size, module] : unplannedAt) {
+    owned.push_back(ModuleOp::create(module->getLoc()));
+    for (auto kernel : module->getOps<func::FuncOp>())
+      if (auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);
+          kind && kind.getValue() == "library")
+        owned.back()->push_back(kernel.clone());
+    modules.push_back(*owned.back());
+    sizes.push_back(size);
+  }
+  llvm::StringMap<int64_t> most;
+  for (int64_t size : sizesOfBlocks(opts.sizes->low, high)) {
+    OwningOpRef<ModuleOp> made = SizeResizer(sizes, size).run(modules);
+    if (!made)
+      continue; // said for sizes that are compared
+    for (auto kernel : made->getOps<func::FuncOp>()) {
+      auto code = planKernel(kernel, *codegen);
+      if (failed(code))
+        return toldError(ExitUnsupported, "stopped at a size of " +
+                                              Twine(size) +
+                                              " by what is said above");
+      int64_t &bytes = most[kernel.getSymName()];
+      bytes = std::max(bytes, code->workspaceBytes);
+    }
+  }
+  step.walk([&](KernelCallOp call) {
+    auto found = most.find(call.getCallee());
+    if (found != most.end())
+      call.setWorkspace(
+          std::max<int64_t>(int64_t(call.getWorkspace()), found->second));
+  });
+  return llvm::Error::success();
 }
 
 /// Where the largest size recomputes to stay inside of its budget, smaller ones

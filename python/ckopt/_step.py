@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -183,6 +184,7 @@ class CompiledStep:
         self._fields = step.fields
         self._open: tuple[str, int, int] | None = step.open_size
         self._sizes: dict[int, CompiledStep] = {}  # of the open dimension, last used last
+        self._lock = threading.RLock()  # of the list of sizes
         self._axes: dict[str, int] | None = None  # of arrays: where the open dimension is
         self.skipped = 0
         self.messages: list[str] = []
@@ -229,29 +231,35 @@ class CompiledStep:
         first = self._first or self
         if size == first._open[2]:
             return first
-        step = first._sizes.pop(size, None)
-        if step is None:
-            step = CompiledStep(_ckopt.Step(first._step, size), first._last_batch, first._cast)
-            step._made, step._folder, step._first = first._made, first._folder, first
-            step._fitting = first._fitting
-        first._sizes[size] = step
-        if len(first._sizes) > _KEPT_SIZES:
-            del first._sizes[next(iter(first._sizes))]
-        return step
+        with first._lock:
+            step = first._sizes.pop(size, None)
+            if step is None:
+                step = CompiledStep(_ckopt.Step(first._step, size), first._last_batch, first._cast)
+                step._made, step._folder, step._first = first._made, first._folder, first
+                step._fitting = first._fitting
+            first._sizes[size] = step
+            if len(first._sizes) > _KEPT_SIZES:
+                del first._sizes[next(iter(first._sizes))]
+            return step
 
-    def _sized(self, arrays):
-        """The step that takes a batch's shapes: this one, or where it has a range that of a size."""
-        if self._open is None or self._first is not None:
+    def _sized(self, arrays, any_batch=False):
+        """The step that takes a batch's shapes: this one, or where it has a range that of a size.
+
+        any_batch: any number of samples, which this one pads.
+        """
+        if self._open is None or self._first is not None or \
+                (any_batch and self._open[0] == "batch"):
             return self
         name, low, high = self._open
         if self._axes is None:
-            self._axes = {}
+            found = {}
             for one, other in zip(self._fields, self._at_size(low)._fields):
                 axes = [0] if name == "batch" and one["batched"] else []
                 axes += [axis + one["batched"] for axis, sizes in
                          enumerate(zip(one["shape"], other["shape"])) if sizes[0] != sizes[1]]
                 if axes:
-                    self._axes[one["array"]] = axes[0]
+                    found[one["array"]] = axes[0]
+            self._axes = found  # whole: other threads may look
         for array, axis in self._axes.items():
             if array in arrays and arrays[array].ndim > axis:
                 size = arrays[array].shape[axis]
@@ -455,7 +463,7 @@ class CompiledStep:
         found = None
         for one_args, one_kwargs in batches:
             arrays = self._arrays(one_args, one_kwargs)
-            part = self._sized(arrays)._step.evaluate(arrays, names)
+            part = self._sized(arrays, any_batch=True)._step.evaluate(arrays, names)
             if found is None:
                 found = part
             else:
@@ -473,7 +481,7 @@ class CompiledStep:
         running statistics.
         """
         arrays = self._arrays(args, kwargs, all_of_them=False)
-        outputs = self._sized(arrays)._step.predict(arrays)
+        outputs = self._sized(arrays, any_batch=True)._step.predict(arrays)
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     # --- weights -----------------------------------------------------------

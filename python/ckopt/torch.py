@@ -428,6 +428,10 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     if "train" in flags:
         settings["train"] = _pattern(flags["train"], sorted(trained & read))
     plain = _compile(path, **settings)
+    if plain._open:
+        raise UsageError("a module's step is for one size, at which it is compared with the module: "
+                         "for a range ckopt.torch.export it with a dynamic dimension, and "
+                         "ckopt.compile the file")
     step = TorchStep.__new__(TorchStep)
     step.__dict__.update(plain.__dict__)
     step._folder = folder

@@ -126,3 +126,59 @@ def test_ranges_that_cannot_be(lengths):
         ckopt.compile(lengths, batch="1..4", dim={"seq": "2..64"}, **SETTINGS)
     with pytest.raises(ckopt.UsageError, match="blocks of rows"):
         ckopt.compile(lengths, batch=2, dim={"seq": "2..64"}, tile_rows=16, **SETTINGS)
+
+
+def export_by_length(function, path, least=1):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(1)
+            self.inside = torch.nn.Linear(5, 8)
+
+        def forward(self, x):
+            return function(torch.tanh(self.inside(x))).pow(2).mean()
+
+    torch.onnx.export(Model(), (torch.randn(2, 24, 5),), str(path), dynamo=True, optimize=False,
+                      verbose=False, input_names=["x"],
+                      dynamic_shapes=({1: torch.export.Dim("seq", min=least, max=5000)},))
+
+
+@pytest.mark.parametrize("least, function", [
+    (1, lambda torch, h: h[:, :10]),
+    (1, lambda torch, h: h[:, -10:]),
+    (1, lambda torch, h: h.sum(1) / torch.sym_min(h.shape[1], 10)),
+    (1, lambda torch, h: h * torch.where(torch.full((), 1) * h.shape[1] > 60, 1.0, 2.0)),
+    (1, lambda torch, h: h * torch.where(torch.full((), 1) * h.shape[1] == 60, 1.0, 2.0)),
+    (1, lambda torch, h: h[:, 0] * h[:, -1]),
+    (3, lambda torch, h: torch.cat([h[:, :3] * 2, h[:, -3:].tanh()], 1)),
+], ids=["first", "last", "min", "greater", "equal", "ends", "overlap"])
+def test_models_that_are_others_at_small_sizes(least, function, tmp_path):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "m.onnx"
+    export_by_length(lambda h: function(torch, h), path, least)
+    with pytest.raises(ckopt.UnsupportedError, match="no step for all sizes of 'seq'"):
+        ckopt.compile(path, optimizer="none", batch=2, dim={"seq": f"{least}..150"}, **SETTINGS)
+
+
+@pytest.mark.parametrize("function", [
+    lambda torch, h: torch.nn.functional.scaled_dot_product_attention(
+        h[:, None], h[:, None], h[:, None], is_causal=True),
+    lambda torch, h: h[:, 1:] * h[:, :-1],
+    lambda torch, h: h.softmax(1) + h.cumsum(1) - h.amax(1, keepdim=True),
+], ids=["attention", "shift", "along"])
+def test_lengths_of_plain_functions(function, tmp_path):
+    """Among them those at which libraries need more workspace than at the largest."""
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "m.onnx"
+    export_by_length(lambda h: function(torch, h), path, 2)
+
+    def make(seq):
+        return ckopt.compile(path, optimizer="none", batch=2, dim={"seq": seq}, **SETTINGS)
+
+    step, rng = make("2..150"), numpy.random.default_rng(4)
+    for length in (150, 2, 3, 64, 113, 128, 149):
+        x = rng.standard_normal((2, length, 5)).astype("f4")
+        assert_same_gradients(step, make(length), dict(x=x), 2e-5)

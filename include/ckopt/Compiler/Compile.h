@@ -128,10 +128,13 @@ private:
   llvm::Error runPlanning();
   llvm::Error settleSizes();
   llvm::Error lookAtSizes();
+  llvm::Error lookAtSizes(bool above);
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   stepAt(int64_t size, bool imports, TensorMap &values);
   llvm::Error compareImports(llvm::ArrayRef<int64_t> sizes);
-  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> unplannedStep(int64_t size);
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  unplannedStep(int64_t size, bool plans = true);
+  llvm::Error raiseWorkspaces(mlir::ModuleOp step, int64_t high);
   llvm::Error planSmaller();
   llvm::Expected<PlannedSizes> planSizes(mlir::ModuleOp planned, int64_t high);
   llvm::Error settleTarget();

@@ -377,6 +377,45 @@ bool GraphImporter::importNode(const Node &node) {
   return ok;
 }
 
+/// Returns the few numbers of a constant; floats as the bits of doubles.
+static SmallVector<int64_t> knownNumbers(Value value, bool floats) {
+  auto constant = value ? value.getDefiningOp<ConstantOp>() : ConstantOp();
+  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue())
+                        : DenseElementsAttr();
+  constexpr int64_t kMost = kFewBytes / int64_t(sizeof(int64_t));
+  SmallVector<int64_t> numbers;
+  if (!dense || dense.getNumElements() > kMost ||
+      floats != isa<FloatType>(dense.getElementType()))
+    return numbers;
+  if (floats)
+    for (const APFloat &number : dense.getValues<APFloat>())
+      numbers.push_back(llvm::bit_cast<int64_t>(number.convertToDouble()));
+  else
+    for (const APInt &number : dense.getValues<APInt>())
+      numbers.push_back(dense.getElementType().isInteger(1)
+                            ? int64_t(number.getZExtValue())
+                            : number.sextOrTrunc(64).getSExtValue());
+  return numbers;
+}
+
+/// Two known integers of which a node makes a known bool are compared by it.
+void GraphImporter::recordDifference(const Node &node) {
+  if (node.inputs.size() != 2 || node.outputs.size() != 1)
+    return;
+  auto isBool = [](Value value) {
+    return value && getElementTypeOrSelf(value).isInteger(1);
+  };
+  Value a = values.lookup(node.inputs[0]), b = values.lookup(node.inputs[1]);
+  if (!isBool(values.lookup(node.outputs[0])) || isBool(a) || isBool(b))
+    return;
+  auto some = knownNumbers(a, false), others = knownNumbers(b, false);
+  for (size_t i = 0; !some.empty() && !others.empty() &&
+                     i < std::max(some.size(), others.size());
+       ++i)
+    differences[node.outputs[0]].push_back(some[i % some.size()] -
+                                           others[i % others.size()]);
+}
+
 bool GraphImporter::importPlainNode(const Node &node) {
   NodeImporter importer(*this, node, nodeLocation(node, builder.getContext()));
   bool ready = areOperandsReady(importer);
@@ -408,6 +447,8 @@ bool GraphImporter::importPlainNode(const Node &node) {
   }
   if (ok && scaling)
     scaling->record(importer);
+  if (ok && plan.hasOpenSize)
+    recordDifference(node);
   failed |= !ok;
   return ok;
 }
@@ -546,7 +587,27 @@ LogicalResult GraphImporter::run() {
   return noteDataLimits(func, result.weights);
 }
 
+void GraphImporter::noteOpenValues() {
+  SmallVector<NamedAttribute> notes;
+  for (const auto &[name, value] : values) {
+    if (!value || name.empty())
+      continue;
+    auto list = [&](ArrayRef<int64_t> numbers) -> Attribute {
+      return builder.getDenseI64ArrayAttr(numbers);
+    };
+    notes.push_back(builder.getNamedAttr(
+        name,
+        builder.getArrayAttr(
+            {list(cast<RankedTensorType>(value.getType()).getShape()),
+             list(knownNumbers(value, false)), list(knownNumbers(value, true)),
+             list(differences.lookup(name))})));
+  }
+  (*result.module)->setAttr(kOpenValuesAttr, builder.getDictionaryAttr(notes));
+}
+
 void GraphImporter::recordShapes() {
+  if (plan.hasOpenSize)
+    noteOpenValues();
   for (const auto &entry : values)
     if (entry.second)
       shapes[entry.first()] = SmallVector<int64_t>(

@@ -168,6 +168,8 @@ private:
   bool areOperandsReady(NodeImporter &importer);
   void use(const Node &node);
   void recordShapes();
+  void recordDifference(const Node &node);
+  void noteOpenValues();
   /// In WholeBatch.cpp: numbers that depend on the batch's size.
   void recordConstants();
   mlir::LogicalResult addWholeNumbers();
@@ -195,6 +197,8 @@ private:
   mlir::Block *body = nullptr;
   std::vector<Argument> arguments;
   llvm::StringMap<mlir::Value> values;
+  /// With an open size: what comparisons of known integers compare.
+  llvm::StringMap<llvm::SmallVector<int64_t>> differences;
   llvm::StringMap<Sequence> sequences;
   llvm::DenseMap<mlir::Value, mlir::Value> pins; ///< of real numbers
   llvm::StringMap<const Tensor *> initializers;

@@ -76,12 +76,15 @@ static ckrt_status makePrimitives(const Manifest &m, ckrt_env &env) {
         useOtherForm(m.primitives[call.primitive], call, env))
       continue;
     if (needed > call.workspaceBytes)
-      return fail(CKRT_WRONG_MACHINE,
-                  call.source + " (" + describe(m.primitives[call.primitive]) +
-                      ") needs " + std::to_string(needed) +
-                      " bytes of workspace here, " +
-                      std::to_string(call.workspaceBytes) +
-                      " were planned: compile it on this machine");
+      return fail(
+          CKRT_WRONG_MACHINE,
+          call.source + " (" + describe(m.primitives[call.primitive]) +
+              ") needs " + std::to_string(needed) +
+              " bytes of workspace here, " +
+              std::to_string(call.workspaceBytes) + " were planned: " +
+              (m.open.size < m.open.high
+                   ? "compile it for a size of " + std::to_string(m.open.size)
+                   : "compile it on this machine"));
   }
   return CKRT_OK;
 }

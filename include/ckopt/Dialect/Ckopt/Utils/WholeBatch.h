@@ -26,6 +26,12 @@ inline constexpr llvm::StringLiteral kWholeBatchAttr = "ckopt.whole_batch";
 inline constexpr llvm::StringLiteral kOpenSizeAttr = "ckopt.open_size";
 inline constexpr int64_t kFewBytes = 64;
 
+/// On such modules: for each value of the model by its name an array of four,
+/// its shape and, as far as they are known when it is imported, its integers,
+/// the bits of its floats (as doubles), and of a comparison the differences of
+/// what it compares.
+inline constexpr llvm::StringLiteral kOpenValuesAttr = "ckopt.open_values";
+
 /// Replaces the pins by the whole batch's numbers, or by the part's.
 void settleBatchNumbers(mlir::func::FuncOp function, bool whole);
 
