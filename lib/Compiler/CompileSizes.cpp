@@ -33,7 +33,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <cstring>
@@ -337,11 +336,15 @@ llvm::Error Compilation::compareImports(ArrayRef<int64_t> sizes) {
   std::set<int64_t> compared{range.low, std::min(range.low + 1, range.high),
                              middle, range.high};
   for (int64_t size : compared) {
-    TensorMap values;
-    auto made = stepAt(size, /*imports=*/true, values);
-    if (!made)
-      return made.takeError();
-    for (NamedAttribute entry : valuesOf(**made)) {
+    DictionaryAttr there = valuesOf(module()); // imported at the largest
+    if (size != range.high) {
+      TensorMap values;
+      auto made = stepAt(size, /*imports=*/true, values);
+      if (!made)
+        return made.takeError();
+      there = valuesOf(**made);
+    }
+    for (NamedAttribute entry : there) {
       auto others = llvm::map_to_vector(
           said, [&](DictionaryAttr one) { return one.get(entry.getName()); });
       if (llvm::is_contained(others, Attribute()))
@@ -438,12 +441,11 @@ llvm::Error Compilation::lookAtSizes(bool above) {
     return error;
   nameKernels(modules);
   Builder builder(context.get());
-  for (const char *name : kPlannedFunctions)
-    if (auto function = modules.front().lookupSymbol<func::FuncOp>(name))
-      for (auto [i, op] : llvm::enumerate(opsOf(function)))
-        for (ModuleOp module : modules)
-          opsOf(module.lookupSymbol<func::FuncOp>(name))[i]->setAttr(
-              kOriginAttr, builder.getI64IntegerAttr(int64_t(i)));
+  for (ModuleOp module : modules)
+    for (const char *name : kPlannedFunctions)
+      if (auto function = module.lookupSymbol<func::FuncOp>(name))
+        for (auto [i, op] : llvm::enumerate(function.front()))
+          op.setAttr(kOriginAttr, builder.getI64IntegerAttr(int64_t(i)));
   auto largest = unplannedStep(range.high);
   if (!largest)
     return largest.takeError();

@@ -183,8 +183,7 @@ llvm::Error Compilation::planSmaller() {
     auto made = unplannedStep(high);
     if (!made)
       return made.takeError();
-    RematResult result;
-    auto phases = buildPhases(step, *targetInfo, &result);
+    auto phases = buildPhases(step, *targetInfo);
     if (!phases)
       return phases.takeError();
     PhaseControl control;
@@ -197,8 +196,6 @@ llvm::Error Compilation::planSmaller() {
     Schedule &schedule = smaller.emplace_back();
     schedule.high = high;
     schedule.planned = std::move(*made);
-    if (const RematPlan *plan = result.mainPlan())
-      schedule.figures = getFigures(*plan);
     remark("sizes of '" + shownName(range) + "' up to " + std::to_string(high) +
            " have a schedule of their own, which "
            "recomputes " +

@@ -234,7 +234,8 @@ bool SizeResizer::resize(Operation *into, ArrayRef<Operation *> ops) {
   return true;
 }
 
-SmallVector<Operation *> ckopt::flatOps(ModuleOp module) {
+/// All ops of a module, outer ones first.
+static SmallVector<Operation *> flatOps(ModuleOp module) {
   SmallVector<Operation *> ops;
   for (Operation &top : *module.getBody())
     top.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });

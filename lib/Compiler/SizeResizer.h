@@ -15,9 +15,6 @@
 
 namespace ckopt {
 
-/// Returns all ops of a module, outer ones first.
-llvm::SmallVector<mlir::Operation *> flatOps(mlir::ModuleOp module);
-
 /// Makes the module at another size of those at several sizes, which have the
 /// same ops.
 class SizeResizer {

@@ -3,11 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Finds numbers that are not finite. A loss is checked after each step, on a
-// device while the next one runs. Weights
-// and optimizer states are looked at every so many steps, where they lie, and
-// before they are written anywhere: a weight that is not finite mostly shows in
-// the next loss, but not if nothing reads it, and an infinite second moment
-// stops a weight without a trace.
+// device while the next one runs. Weights and optimizer states are looked at
+// every so many steps, where they lie, and before they are written anywhere: a
+// weight that is not finite mostly shows in the next loss, but not if nothing
+// reads it, and an infinite second moment stops a weight without a trace.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/RunChecks.h"
@@ -149,9 +148,7 @@ llvm::Error ckopt::checkGradientNorm(const Session &session, int64_t step) {
 /// Returns whether all of the state is finite, for all that the runtime sees,
 /// which looks where the state lies.
 static llvm::Expected<bool> isStateFinite(const Session &session) {
-  std::vector<int64_t> looked;
-  for (runtime::TensorRole role : Session::stateRoles())
-    llvm::append_range(looked, session.tensors(role));
+  const std::vector<int64_t> looked = session.stateTensors();
   int finite = 1;
   if (ckrt_status status = ckrt_tensors_finite(session.handle(), looked.data(),
                                                int64_t(looked.size()), &finite))
@@ -165,23 +162,22 @@ llvm::Error ckopt::checkState(const Session &session, int64_t step) {
     return finite.takeError();
   // Which it is takes another look, in pieces, since tensors may not fit into
   // memory once more.
-  for (runtime::TensorRole role : Session::stateRoles())
-    for (int64_t index : session.tensors(role)) {
-      const runtime::TensorInfo &tensor = session.infoOf(index);
-      if (isInteger(tensor.dtype) || tensor.dtype == DType::Bool)
-        continue;
-      int64_t elements = ckrt_tensor_elements(session.handle(), index);
-      int64_t most = kPieceBytes / dtypeSize(tensor.dtype);
-      for (int64_t begin = 0; begin < elements; begin += most) {
-        auto piece =
-            session.readPart(index, begin, std::min(most, elements - begin));
-        if (!piece)
-          return piece.takeError();
-        if (int64_t at = firstNonFinite(*piece); at >= 0)
-          return notFinite(tensor.name, begin + at, tensor.shape,
-                           piece->getDouble(at), step);
-      }
+  for (int64_t index : session.stateTensors()) {
+    const runtime::TensorInfo &tensor = session.infoOf(index);
+    if (isInteger(tensor.dtype) || tensor.dtype == DType::Bool)
+      continue;
+    int64_t elements = ckrt_tensor_elements(session.handle(), index);
+    int64_t most = kPieceBytes / dtypeSize(tensor.dtype);
+    for (int64_t begin = 0; begin < elements; begin += most) {
+      auto piece =
+          session.readPart(index, begin, std::min(most, elements - begin));
+      if (!piece)
+        return piece.takeError();
+      if (int64_t at = firstNonFinite(*piece); at >= 0)
+        return notFinite(tensor.name, begin + at, tensor.shape,
+                         piece->getDouble(at), step);
     }
+  }
   return llvm::Error::success();
 }
 

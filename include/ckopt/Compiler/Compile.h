@@ -176,7 +176,6 @@ private:
   struct Schedule {
     int64_t high = 0;
     mlir::OwningOpRef<mlir::ModuleOp> planned;
-    RematFigures figures;
     std::unique_ptr<StepCode> code;
   };
   std::vector<Schedule> smaller; ///< by falling sizes

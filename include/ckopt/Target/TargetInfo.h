@@ -78,7 +78,6 @@ struct TargetRequest {
   bool runsHere = false; ///< set by a command that runs the step
 };
 
-/// Options for emitting a planned step.
 /// A plan at several sizes of a dimension, for one code that runs at all of a
 /// range: the planned module is that of the largest, the others have its calls
 /// and places with tensors of their own sizes.
@@ -87,6 +86,7 @@ struct PlannedSizes {
   std::vector<std::pair<int64_t, mlir::OwningOpRef<mlir::ModuleOp>>> others;
 };
 
+/// Options for emitting a planned step.
 struct EmitOptions {
   KernelSettings kernels; ///< as annotate-kernels was given them
   CpuOptions cpu;

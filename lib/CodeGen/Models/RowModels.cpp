@@ -156,6 +156,14 @@ static void emitLayerNorm(RowContext &row) {
   row.store(2, outer, rstd);
 }
 
+/// Returns the gradient of a norm's result, times its scale if it has one.
+static Value scaledGrad(RowContext &row, Value scale, Index i) {
+  return row.keep(0, [&] {
+    Value g = row.operand(0, i);
+    return scale ? row.e.mul(g, row.e.emit(scale, trailing(row, scale, i))) : g;
+  });
+}
+
 static void emitLayerNormGrad(RowContext &row) {
   Emitter &e = row.e;
   auto norm = cast<LayerNormGradOp>(row.op);
@@ -163,14 +171,7 @@ static void emitLayerNormGrad(RowContext &row) {
   SmallVector<AffineExpr> outer(ArrayRef(row.kept).take_front(norm.getAxis()));
   Value mean = e.emit(norm.getMean(), outer);
   Value rstd = e.emit(norm.getRstd(), outer);
-  auto scaled = [&](Index i) {
-    return row.keep(0, [&] {
-      Value g = row.operand(0, i);
-      if (Value scale = norm.getScale())
-        g = e.mul(g, e.emit(scale, trailing(row, scale, i)));
-      return g;
-    });
-  };
+  auto scaled = [&](Index i) { return scaledGrad(row, norm.getScale(), i); };
   auto normalized = [&](Index i) {
     return row.keep(
         1, [&] { return e.mul(e.sub(row.operand(1, i), mean), rstd); });
@@ -223,14 +224,7 @@ static void emitRmsNormGrad(RowContext &row) {
   Type type = typeOf(row, 1);
   Value rstd =
       e.emit(norm.getRstd(), ArrayRef(row.kept).take_front(norm.getAxis()));
-  auto scaled = [&](Index i) {
-    return row.keep(0, [&] {
-      Value g = row.operand(0, i);
-      if (Value scale = norm.getScale())
-        g = e.mul(g, e.emit(scale, trailing(row, scale, i)));
-      return g;
-    });
-  };
+  auto scaled = [&](Index i) { return scaledGrad(row, norm.getScale(), i); };
   auto normalized = [&](Index i) {
     return row.keep(1, [&] { return e.mul(row.operand(1, i), rstd); });
   };

@@ -140,21 +140,6 @@ public:
   }
 };
 
-/// Counts them.
-class WideCount {
-public:
-  int64_t count = 0;
-
-  template <typename T> void field(const T &) {
-    count += std::is_same_v<T, int64_t>;
-  }
-  template <typename T, typename Fn>
-  void list(const std::vector<T> &values, size_t, Fn each) {
-    for (const T &value : values)
-      each(value);
-  }
-};
-
 template <typename IO, typename T> void numbers(IO &io, T &values) {
   using Element = typename std::remove_const_t<T>::value_type;
   io.list(values, sizeof(Element), [&](auto &value) { io.field(value); });
@@ -293,15 +278,14 @@ template <typename IO, typename T> void openFields(IO &io, T &open) {
 }
 
 /// Checks the range of an open size, and that it changes fields that exist.
-bool validateOpen(const Manifest &manifest, std::string &error) {
+bool validateOpen(Manifest &manifest, std::string &error) {
   const OpenSize &open = manifest.open;
-  WideCount fields;
-  manifestFields(fields, manifest);
+  const auto fields = static_cast<int64_t>(sizeFields(manifest).size());
   bool wrong = open.name.empty() ? !open.fields.empty()
                                  : open.low < 1 || open.low > open.size ||
                                        open.size > open.high;
   for (const OpenSize::Field &field : open.fields)
-    wrong |= field.number < 0 || field.number >= fields.count;
+    wrong |= field.number < 0 || field.number >= fields;
   if (wrong)
     error = "the range of the open size, or what it changes, is wrong";
   return !wrong;

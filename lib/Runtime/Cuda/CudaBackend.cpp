@@ -262,23 +262,33 @@ ckrt_status CudaBackend::close(const TensorInfo &tensor, Access access) {
   if (access == Access::Read)
     return CKRT_OK;
   peak = std::max(peak, tensor.offset + tensor.bytes);
-  const Driver &cuda = engine->driver();
-  Current current(cuda, engine->context());
+  Current current(engine->driver(), engine->context());
   Staging::Slot *slot = staging->find(tensor);
   if (!slot)
     return upload(tensor.offset, bounce.data(), tensor.bytes);
+  return queueCopy(*slot, tensor, /*toHost=*/false);
+}
+
+ckrt_status CudaBackend::queueCopy(const Staging::Slot &slot,
+                                   const TensorInfo &tensor, bool toHost) {
+  const Driver &cuda = engine->driver();
+  Current current(cuda, engine->context());
+  auto place = engine->at(tensor.offset);
+  auto bytes = static_cast<size_t>(tensor.bytes);
   Result result = cuda.streamWaitEvent(copyStream, stepDone, 0);
   if (result == kSuccess)
-    result =
-        cuda.memcpyHtoDAsync(engine->at(tensor.offset), slot->bytes,
-                             static_cast<size_t>(tensor.bytes), copyStream);
+    result = toHost
+                 ? cuda.memcpyDtoHAsync(slot.bytes, place, bytes, copyStream)
+                 : cuda.memcpyHtoDAsync(place, slot.bytes, bytes, copyStream);
   if (result == kSuccess)
-    result = cuda.eventRecord(slot->copied, copyStream);
+    result = cuda.eventRecord(slot.copied, copyStream);
   if (result == kSuccess)
     result = cuda.eventRecord(copyDone, copyStream);
   return result == kSuccess
              ? CKRT_OK
-             : broken("cannot copy '" + tensor.name + "'", result);
+             : broken((toHost ? "cannot read '" : "cannot copy '") +
+                          tensor.name + "'",
+                      result);
 }
 
 ckrt_status CudaBackend::synchronize() {

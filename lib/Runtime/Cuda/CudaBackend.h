@@ -59,6 +59,10 @@ private:
   ckrt_status chooseDevice();
   ckrt_status makeStreams();
   ckrt_status download(char *to, int64_t offset, int64_t bytes);
+  /// Copies a tensor between its slot and the device, behind the last step and
+  /// beside what follows it.
+  ckrt_status queueCopy(const Staging::Slot &slot, const TensorInfo &tensor,
+                        bool toHost);
   ckrt_status upload(int64_t offset, const char *from, int64_t bytes);
   ckrt_status fillSegment(const PatternSegment &segment);
   ckrt_status checkTail(const std::string &after);

@@ -18,20 +18,7 @@ ckrt_status CudaBackend::fetch(const TensorInfo &tensor) {
   Staging::Slot *slot = staging->find(tensor);
   if (!slot)
     return Backend::fetch(tensor);
-  const Driver &cuda = engine->driver();
-  Current current(cuda, engine->context());
-  Result result = cuda.streamWaitEvent(copyStream, stepDone, 0);
-  if (result == kSuccess)
-    result =
-        cuda.memcpyDtoHAsync(slot->bytes, engine->at(tensor.offset),
-                             static_cast<size_t>(tensor.bytes), copyStream);
-  if (result == kSuccess)
-    result = cuda.eventRecord(slot->copied, copyStream);
-  if (result == kSuccess)
-    result = cuda.eventRecord(copyDone, copyStream);
-  return result == kSuccess
-             ? CKRT_OK
-             : broken("cannot read '" + tensor.name + "'", result);
+  return queueCopy(*slot, tensor, /*toHost=*/true);
 }
 
 ckrt_status CudaBackend::fetched(const TensorInfo &tensor, const char *&bytes) {
