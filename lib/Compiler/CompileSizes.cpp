@@ -360,22 +360,21 @@ llvm::Error Compilation::compareImports(ArrayRef<int64_t> sizes) {
   return llvm::Error::success();
 }
 
-/// Constants of a size have to be the first part of the largest's, whose place
-/// they share.
+/// Constants of one size have to be the first part of those of a larger one,
+/// whose place they share, and the same where their shape is.
 static llvm::Error comparePrefix(const SizeRange &range, int64_t size,
-                                 const HostTensor &part,
-                                 const HostTensor &whole, func::FuncOp function,
-                                 StringRef name) {
-  if (part.shape() == whole.shape())
-    return llvm::Error::success();
-  size_t bytes = size_t(part.numElements()) * size_t(dtypeSize(part.dtype()));
+                                 const HostTensor &own,
+                                 const HostTensor &largest,
+                                 func::FuncOp function, StringRef name) {
+  size_t bytes = std::min(own.sizeInBytes(), largest.sizeInBytes());
   bool outermost = true; // of dimensions that are not 1
-  for (auto [a, b] : llvm::zip(part.shape(), whole.shape())) {
+  for (auto [a, b] : llvm::zip(own.shape(), largest.shape())) {
     if (a != b && !outermost)
       bytes = 0;
     outermost &= a == 1 && b == 1;
   }
-  if (bytes && std::memcmp(part.rawData(), whole.rawData(), bytes) == 0)
+  bool same = own.shape() == largest.shape() || bytes;
+  if (same && std::memcmp(own.rawData(), largest.rawData(), bytes) == 0)
     return llvm::Error::success();
   return refuseSizes(range, size, range.high, function,
                      "the constant '" + name.str() + "' has other numbers");
@@ -413,11 +412,15 @@ llvm::Error Compilation::lookAtSizes(bool above) {
           if (argumentRole(function, i) != roles::kConstant)
             continue;
           std::string constant = argumentName(function, i);
-          const HostTensor *part = values.find(constant);
-          auto whole = imported.weights.find(constant);
-          if (part && whole != imported.weights.end() && size <= range.high)
+          const HostTensor *own = values.find(constant);
+          auto largest = imported.weights.find(constant);
+          if (own && largest == imported.weights.end())
+            return refuseSizes(range, size, range.high, function,
+                               "the constant '" + constant +
+                                   "' has other numbers");
+          if (own)
             if (llvm::Error error = comparePrefix(
-                    range, size, *part, whole->second, function, constant))
+                    range, size, *own, largest->second, function, constant))
               return error;
         }
     for (const char *name : kPlannedFunctions) {

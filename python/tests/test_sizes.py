@@ -154,7 +154,9 @@ def export_by_length(function, path, least=1):
     (1, lambda torch, h: h * torch.where(torch.full((), 1) * h.shape[1] == 60, 1.0, 2.0)),
     (1, lambda torch, h: h[:, 0] * h[:, -1]),
     (3, lambda torch, h: torch.cat([h[:, :3] * 2, h[:, -3:].tanh()], 1)),
-], ids=["first", "last", "min", "greater", "equal", "ends", "overlap"])
+    (2, lambda torch, h: torch.nn.functional.interpolate(h[:, None], size=(40, 8),
+                                                         mode="bicubic")),
+], ids=["first", "last", "min", "greater", "equal", "ends", "overlap", "table"])
 def test_models_that_are_others_at_small_sizes(least, function, tmp_path):
     torch = pytest.importorskip("torch")
     path = tmp_path / "m.onnx"
