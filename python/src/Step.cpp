@@ -281,8 +281,8 @@ static void bindFigures(nb::class_<Step> &step) {
     const runtime::OpenSize open =
         self.plain([](StepRun &run) { return run.session().manifest().open; });
     return open.name.empty()
-               ? nb::object(nb::none())
-               : nb::object(nb::make_tuple(open.name, open.low, open.high));
+               ? std::nullopt
+               : std::optional(std::tuple(open.name, open.low, open.high));
   });
   step.def_prop_ro("fields", [](Step &self) {
     auto fields = self.plain([](StepRun &run) { return run.fields().vec(); });
