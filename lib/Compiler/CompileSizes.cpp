@@ -26,16 +26,15 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
-#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
+#include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/SizePolynomial.h"
+#include "ckopt/Support/SizeNumbers.h"
 #include "ckopt/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringMap.h"
 
-#include <cstring>
 #include <set>
 
 using namespace mlir;
@@ -72,6 +71,22 @@ static std::vector<int64_t> sizesToCompare(const SizeRange &range, bool above) {
   return sizes;
 }
 
+/// Adds the rows of a block to sizes: primes, too, each enough for its size, in
+/// an order that no polynomial of the size has.
+static std::vector<SizePoint> withRows(const std::vector<int64_t> &sizes,
+                                       int64_t least, bool hasBlocks) {
+  std::vector<int64_t> primes;
+  for (int64_t n = std::max(least, kLeastCompared);
+       hasBlocks && primes.size() < kSizes; ++n)
+    if (isPrime(n))
+      primes.push_back(n);
+  constexpr size_t kOrder[kSizes] = {1, 3, 0, 2};
+  std::vector<SizePoint> points;
+  for (auto [size, place] : llvm::zip_equal(sizes, kOrder))
+    points.push_back({size, hasBlocks ? primes[place] : 0});
+  return points;
+}
+
 std::string ckopt::shownName(const SizeRange &range) {
   return range.name.empty() ? "batch" : range.name;
 }
@@ -79,52 +94,6 @@ std::string ckopt::shownName(const SizeRange &range) {
 SmallVector<Operation *> ckopt::opsOf(func::FuncOp function) {
   return llvm::map_to_vector(function.front(),
                              [](Operation &op) { return &op; });
-}
-
-llvm::Error ckopt::refuseSizes(const SizeRange &range, int64_t size,
-                               int64_t other, Operation *op,
-                               const Twine &what) {
-  std::string node = op ? getSourceName(op->getLoc()) : "";
-  return makeError(
-      ExitUnsupported,
-      "no step for all sizes of '" + shownName(range) + "' from " +
-          Twine(range.low) + " to " + Twine(range.high) + ": " +
-          (node.empty() ? std::string() : "at node '" + node + "' ") + what +
-          " at " + Twine(size) + " than at " + Twine(other) +
-          "; compile it for one size at a "
-          "time");
-}
-
-/// Compares the wiring of two functions, whose tensors may have other sizes.
-static llvm::Error compare(const SizeRange &range, int64_t size, int64_t first,
-                           func::FuncOp largest, func::FuncOp other) {
-  auto some = opsOf(largest), others = opsOf(other);
-  llvm::DenseMap<Value, Value> mapped;
-  if (largest.getNumArguments() != other.getNumArguments() ||
-      some.size() != others.size())
-    return refuseSizes(range, size, first, largest,
-                       "@" + largest.getSymName() + " has other calls");
-  for (auto [a, b] : llvm::zip(largest.getArguments(), other.getArguments())) {
-    mapped[a] = b;
-    auto one = cast<RankedTensorType>(a.getType()),
-         two = cast<RankedTensorType>(b.getType());
-    if (one.getRank() != two.getRank() ||
-        one.getElementType() != two.getElementType())
-      return refuseSizes(range, size, first, largest,
-                         "an argument has another rank");
-  }
-  for (auto [a, b] : llvm::zip(some, others)) {
-    bool same = a->getName() == b->getName() &&
-                a->getNumOperands() == b->getNumOperands() &&
-                a->getNumResults() == b->getNumResults();
-    for (unsigned i = 0; same && i < a->getNumOperands(); ++i)
-      same = mapped.lookup(a->getOperand(i)) == b->getOperand(i);
-    if (!same)
-      return refuseSizes(range, size, first, a, "the step has another call");
-    for (auto [x, y] : llvm::zip(a->getResults(), b->getResults()))
-      mapped[x] = y;
-  }
-  return llvm::Error::success();
 }
 
 /// Gives calls whose kernels differ at some size kernels of their own, by names
@@ -193,8 +162,8 @@ static void dropOthers(ModuleOp module) {
       function.erase();
 }
 
-/// Refuses what a range of sizes has no code for. Blocks of rows depend on the
-/// number of rows, so there are none.
+/// Refuses what a range of sizes has no code for. The blocks of rows of an MLP
+/// depend on the number of rows, so there are none.
 llvm::Error Compilation::settleSizes() {
   if (!opts.sizes)
     return llvm::Error::success();
@@ -214,10 +183,10 @@ llvm::Error Compilation::settleSizes() {
   if (!opts.phases.from.empty() || !opts.phases.to.empty() ||
       !opts.phases.dumpDirectory.empty())
     return refuse("phases are run and dumped at one size");
-  if (opts.step.chunkRows > 0 || opts.step.tileRows > 0)
-    return refuse("blocks of rows (" + Setting("chunk-vocab") + ", " +
-                  Setting("tile-rows") + ") are for one number of rows");
-  opts.step.chunkRows = opts.step.tileRows = -1;
+  if (opts.step.tileRows > 0)
+    return refuse("blocks of rows (" + Setting("tile-rows") +
+                  ") are for one number of rows");
+  opts.step.tileRows = -1;
   opts.import.hasOpenSize = true;
   remark("sizes of '" + shownName(range) + "' from " +
          std::to_string(range.low) + " to " + std::to_string(range.high) +
@@ -225,10 +194,11 @@ llvm::Error Compilation::settleSizes() {
   return llvm::Error::success();
 }
 
-/// Compiles the model at a size up to its kernels, or only `imports` it;
+/// Compiles the model at a point up to its kernels, or only `imports` it;
 /// `values` get those that the model has there.
 llvm::Expected<OwningOpRef<ModuleOp>>
-Compilation::stepAt(int64_t size, bool imports, TensorMap &values) {
+Compilation::stepAt(SizePoint point, bool imports, TensorMap &values) {
+  int64_t size = point.size;
   const SizeRange &range = *opts.sizes;
   CompileOptions options = opts;
   options.sizes.reset();
@@ -236,6 +206,8 @@ Compilation::stepAt(int64_t size, bool imports, TensorMap &values) {
   options.phases = PhaseControl();
   options.phases.to = "fuse";
   options.outputs.clear();
+  options.step.chunkRows = point.rows ? point.rows : -1;
+  options.step.chunkBlocks = blocks.count;
   options.lost = LostParameters::Ignore;
   MessageText said;
   options.messages = [&said](const Message &message) {
@@ -266,143 +238,100 @@ Compilation::stepAt(int64_t size, bool imports, TensorMap &values) {
   return std::move(parsed);
 }
 
-/// Whether a - b, which has these values, is zero or changes its sign at a size
-/// of the range that may not have been compared.
-static bool meets(const SizePolynomial &p, const SizeRange &range) {
-  if (p.isConstant())
-    return false;
-  int64_t low = p.at(range.low), high = p.at(range.high);
-  // A parabola may turn inside of the range.
-  bool turns =
-      p.square && (p.at(range.low + 1) > low) != (high > p.at(range.high - 1));
-  return turns || low == 0 || high == 0 || (low < 0) != (high < 0);
-}
-
-/// Returns why the numbers at a size are not those that others say; "": they
-/// are.
-static std::string otherNumbers(const SizeRange &range, ArrayRef<int64_t> sizes,
-                                ArrayRef<Attribute> said, int64_t size,
-                                Attribute there) {
-  auto lists = [](Attribute attribute) {
-    return llvm::map_to_vector(cast<ArrayAttr>(attribute), [](Attribute list) {
-      return cast<DenseI64ArrayAttr>(list).asArrayRef();
-    });
-  };
-  auto own = lists(there);
-  SmallVector<SmallVector<ArrayRef<int64_t>>> all;
-  for (Attribute attribute : said)
-    all.push_back(lists(attribute));
-  for (unsigned kind = 0; kind < own.size(); ++kind) {
-    bool known = llvm::all_of(
-        all, [&](auto &one) { return one[kind].size() == own[kind].size(); });
-    for (size_t i = 0; known && i < own[kind].size(); ++i) {
-      auto values =
-          llvm::map_to_vector(all, [&](auto &one) { return one[kind][i]; });
-      constexpr unsigned kFloats = 2, kDifferences = 3;
-      if (kind == kFloats) {
-        auto reals = llvm::map_to_vector(values, [](int64_t bits) {
-          return llvm::APFloat(float(llvm::bit_cast<double>(bits)));
-        });
-        llvm::APFloat real(float(llvm::bit_cast<double>(own[kind][i])));
-        bool same = llvm::all_equal(values);
-        auto follows = SizeReal::through(sizes, reals);
-        if (same ? values[0] != own[kind][i]
-                 : follows && !follows->at(size, real).bitwiseIsEqual(real))
-          return "a number";
-        continue;
-      }
-      auto p = SizePolynomial::through(sizes, values);
-      if (!p || p->at(size) != own[kind][i])
-        return kind == 0 ? "a size" : "a number";
-      if (kind == kDifferences && meets(*p, range))
-        return "what it compares";
-    }
-  }
-  return "";
-}
-
-/// Compares all sizes of the model, and the numbers that are known when it is
-/// imported, with what a few sizes near the largest say of them: a number with
-/// a bound (min(size, 128)) is a polynomial on either side of it.
-llvm::Error Compilation::compareImports(ArrayRef<int64_t> sizes) {
-  const SizeRange &range = *opts.sizes;
-  auto valuesOf = [](ModuleOp module) {
-    return module->getAttrOfType<DictionaryAttr>(kOpenValuesAttr);
-  };
-  SmallVector<DictionaryAttr> said;
-  for (auto &[size, module] : unplannedAt)
-    said.push_back(valuesOf(*module));
-  int64_t middle = range.low + (range.high - range.low) / 2;
-  std::set<int64_t> compared{range.low, std::min(range.low + 1, range.high),
-                             middle, range.high};
-  for (int64_t size : compared) {
-    DictionaryAttr there = valuesOf(module()); // imported at the largest
-    if (size != range.high) {
-      TensorMap values;
-      auto made = stepAt(size, /*imports=*/true, values);
-      if (!made)
-        return made.takeError();
-      there = valuesOf(**made);
-    }
-    for (NamedAttribute entry : there) {
-      auto others = llvm::map_to_vector(
-          said, [&](DictionaryAttr one) { return one.get(entry.getName()); });
-      if (llvm::is_contained(others, Attribute()))
-        continue;
-      std::string what =
-          otherNumbers(range, sizes, others, size, entry.getValue());
-      if (!what.empty())
-        return refuseSizes(range, size, sizes[0], nullptr,
-                           what + " of '" + entry.getName().getValue() +
-                               "' follows another rule");
-    }
-  }
+/// Chooses how many blocks the loss of a large head is taken in: as many as at
+/// the largest size, whatever the size is.
+llvm::Error Compilation::chooseBlocks() {
+  if (opts.step.chunkRows < 0)
+    return llvm::Error::success();
+  auto phases = buildPhases(opts.step, *targetInfo);
+  if (!phases)
+    return phases.takeError();
+  OwningOpRef<ModuleOp> made = module().clone();
+  PhaseControl control;
+  control.to = "autodiff";
+  if (llvm::Error error = runPhases(*made, *phases, control))
+    return error;
+  made->walk([&](LinearCrossEntropyOp loss) {
+    int64_t rows =
+        cast<RankedTensorType>(loss.getInput().getType()).getDimSize(0);
+    if (rows <= blocks.constant)
+      return;
+    blocks.constant = rows; // of the largest size, until others are known
+    blocks.count = llvm::divideCeil(rows, int64_t(loss.getRows()));
+  });
   return llvm::Error::success();
 }
 
-/// Constants of one size have to be the first part of those of a larger one,
-/// whose place they share, and the same where their shape is.
-static llvm::Error comparePrefix(const SizeRange &range, int64_t size,
-                                 const HostTensor &own,
-                                 const HostTensor &largest,
-                                 func::FuncOp function, StringRef name) {
-  size_t bytes = std::min(own.sizeInBytes(), largest.sizeInBytes());
-  bool outermost = true; // of dimensions that are not 1
-  for (auto [a, b] : llvm::zip(own.shape(), largest.shape())) {
-    if (a != b && !outermost)
-      bytes = 0;
-    outermost &= a == 1 && b == 1;
-  }
-  bool same = own.shape() == largest.shape() || bytes;
-  if (same && std::memcmp(own.rawData(), largest.rawData(), bytes) == 0)
+/// Notes how the rows in blocks follow the size.
+llvm::Error Compilation::noteBlocks() {
+  SmallVector<SizePoint> points;
+  SmallVector<int64_t> rows;
+  for (auto &[point, module] : unplannedAt)
+    if (auto noted = (*module)->getAttrOfType<IntegerAttr>(kChunkedRowsAttr)) {
+      points.push_back({point.size});
+      rows.push_back(noted.getInt());
+    }
+  if (rows.empty()) {
+    blocks = {};
     return llvm::Error::success();
-  return refuseSizes(range, size, range.high, function,
-                     "the constant '" + name.str() + "' has other numbers");
+  }
+  auto p = rows.size() == unplannedAt.size() ? polynomialThrough(points, rows)
+                                             : std::nullopt;
+  if (!p || p->square || p->linear < 0)
+    return refuseSizes(*opts.sizes, unplannedAt[1].first.size,
+                       unplannedAt[0].first.size, nullptr,
+                       "the loss has other rows");
+  blocks.constant = p->constant;
+  blocks.linear = p->linear;
+  return llvm::Error::success();
 }
 
 /// Compiles the model at several sizes up to its kernels, and makes the step of
 /// the largest from them.
 llvm::Error Compilation::lookAtSizes() {
-  llvm::Error below = lookAtSizes(/*above=*/false);
-  if (!below)
-    return below;
-  // A choice of the compiler's may change between those sizes.
-  unplannedAt.clear();
-  if (llvm::Error above = lookAtSizes(/*above=*/true)) {
-    llvm::consumeError(std::move(above));
-    return below;
-  }
-  llvm::consumeError(std::move(below));
-  return llvm::Error::success();
+  if (llvm::Error error = chooseBlocks())
+    return error;
+  RowBlocks chosen = blocks;
+  llvm::Error first = llvm::Error::success();
+  auto look = [&](const RowBlocks &tried, bool above) {
+    blocks = tried;
+    unplannedAt.clear();
+    llvm::Error error = lookAtSizes(above);
+    if (!error) {
+      llvm::consumeError(std::move(first));
+      return true;
+    }
+    // What is wrong at sizes that the range has is said.
+    if (first)
+      llvm::consumeError(std::move(error));
+    else
+      first = std::move(error);
+    return false;
+  };
+  // A choice of the compiler's may change between sizes below the largest.
+  if (look(chosen, /*above=*/false) || look(chosen, /*above=*/true))
+    return llvm::Error::success();
+  if (chosen.count && !opts.step.chunkRows &&
+      (look({}, /*above=*/false) || look({}, /*above=*/true)))
+    return llvm::Error::success();
+  return first;
 }
 
 llvm::Error Compilation::lookAtSizes(bool above) {
   const SizeRange &range = *opts.sizes;
   SmallVector<ModuleOp> modules;
   SmallVector<int64_t> sizes;
-  for (int64_t size : sizesToCompare(range, above)) {
+  std::vector<int64_t> compared = sizesToCompare(range, above);
+  // Enough for the largest that is compared, and one row that is filled.
+  int64_t least = blocks.count
+                      ? blocks.constant * *llvm::max_element(compared) /
+                                range.high / blocks.count +
+                            2
+                      : 0;
+  for (SizePoint point : withRows(compared, least, blocks.count > 0)) {
+    int64_t size = point.size;
     TensorMap values;
-    auto made = stepAt(size, /*imports=*/false, values);
+    auto made = stepAt(point, /*imports=*/false, values);
     if (!made)
       return made.takeError();
     dropOthers(**made);
@@ -433,14 +362,17 @@ llvm::Error Compilation::lookAtSizes(bool above) {
       if (!first || !its)
         return refuseSizes(range, size, sizes.front(), nullptr,
                            "the step has other functions");
-      if (llvm::Error error = compare(range, size, sizes.front(), first, its))
+      if (llvm::Error error =
+              compareWiring(range, size, sizes.front(), first, its))
         return error;
     }
     modules.push_back(**made);
     sizes.push_back(size);
-    unplannedAt.emplace_back(size, std::move(*made));
+    unplannedAt.emplace_back(point, std::move(*made));
   }
-  if (llvm::Error error = compareImports(sizes))
+  if (llvm::Error error = compareImports())
+    return error;
+  if (llvm::Error error = noteBlocks())
     return error;
   nameKernels(modules);
   Builder builder(context.get());

@@ -26,6 +26,16 @@ llvm::SmallVector<mlir::Operation *> opsOf(mlir::func::FuncOp function);
 llvm::Error refuseSizes(const SizeRange &range, int64_t size, int64_t other,
                         mlir::Operation *op, const llvm::Twine &what);
 
+/// Compares the wiring of two functions, whose tensors may have other sizes.
+llvm::Error compareWiring(const SizeRange &range, int64_t size, int64_t first,
+                          mlir::func::FuncOp largest, mlir::func::FuncOp other);
+
+/// Constants of one size have to be the first part of those of a larger one,
+/// whose place they share, and the same where their shape is.
+llvm::Error comparePrefix(const SizeRange &range, int64_t size,
+                          const HostTensor &own, const HostTensor &largest,
+                          mlir::func::FuncOp function, llvm::StringRef name);
+
 } // namespace ckopt
 
 #endif // CKOPT_LIB_COMPILER_COMPILESIZES_H

@@ -131,6 +131,7 @@ static void addChunks(OpPassManager &passes, const StepOptions &options,
                       const LossChunks &rule) {
   ChunkVocabPassOptions chunks;
   chunks.rows = printChunkRows(options.chunkRows);
+  chunks.blocks = options.chunkBlocks;
   chunks.mostBytes = rule.mostBytes;
   chunks.leastRows = rule.leastRows;
   chunks.rowStep = rule.rowStep;

@@ -82,15 +82,15 @@ llvm::Expected<OwningOpRef<ModuleOp>> Compilation::unplannedStep(int64_t size,
                                                                  bool plans) {
   const SizeRange &range = *opts.sizes;
   SmallVector<ModuleOp> modules;
-  SmallVector<int64_t> sizes;
+  SmallVector<SizePoint> points;
   for (auto &[own, module] : unplannedAt) {
-    sizes.push_back(own);
+    points.push_back(own);
     modules.push_back(*module);
   }
-  SizeResizer resizer(sizes, size);
+  SizeResizer resizer(points, blocks.at(size));
   OwningOpRef<ModuleOp> made = resizer.run(modules);
   if (!made)
-    return refuseSizes(range, size, sizes[0], resizer.failedAt,
+    return refuseSizes(range, size, points[0].size, resizer.failedAt,
                        "a size is below zero, or a number follows another "
                        "rule:");
   for (auto kernel : made->getOps<func::FuncOp>())
@@ -98,7 +98,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> Compilation::unplannedStep(int64_t size,
       noteOpenSizes(kernel, modules.front().lookupSymbol<func::FuncOp>(
                                 kernel.getSymName()));
   if (failed(verify(*made)))
-    return refuseSizes(range, sizes[0], size, nullptr,
+    return refuseSizes(range, points[0].size, size, nullptr,
                        "tensors have sizes that they have not");
   if (!plans)
     return std::move(made);
@@ -136,19 +136,20 @@ llvm::Error Compilation::raiseWorkspaces(ModuleOp step, int64_t high) {
     return codegen.takeError();
   SmallVector<OwningOpRef<ModuleOp>> owned;
   SmallVector<ModuleOp> modules;
-  SmallVector<int64_t> sizes;
-  for (auto &[size, module] : unplannedAt) {
+  SmallVector<SizePoint> points;
+  for (auto &[point, module] : unplannedAt) {
     owned.push_back(ModuleOp::create(module->getLoc()));
     for (auto kernel : module->getOps<func::FuncOp>())
       if (auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);
           kind && kind.getValue() == "library")
         owned.back()->push_back(kernel.clone());
     modules.push_back(*owned.back());
-    sizes.push_back(size);
+    points.push_back(point);
   }
   llvm::StringMap<int64_t> most;
   for (int64_t size : sizesOfBlocks(opts.sizes->low, high)) {
-    OwningOpRef<ModuleOp> made = SizeResizer(sizes, size).run(modules);
+    OwningOpRef<ModuleOp> made =
+        SizeResizer(points, blocks.at(size)).run(modules);
     if (!made)
       continue; // said for sizes that are compared
     for (auto kernel : made->getOps<func::FuncOp>()) {
@@ -209,6 +210,7 @@ llvm::Expected<PlannedSizes> Compilation::planSizes(ModuleOp planned,
   PlannedSizes sizes;
   sizes.range.name = shownName(*opts.sizes);
   sizes.range.low = opts.sizes->low;
+  sizes.range.blocks = blocks;
   sizes.range.high = sizes.range.size = high;
   for (auto [i, entry] : llvm::enumerate(unplannedAt)) {
     ModuleOp unplanned = *entry.second;

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "SizeResizer.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "ckopt/Support/SizePolynomial.h"
+#include "ckopt/Support/SizeNumbers.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -24,14 +24,15 @@ double SizeResizer::estimate(ArrayRef<llvm::APFloat> values) {
     double term = values[i].convertToDouble();
     for (size_t k = 0; k < 3; ++k)
       if (k != i)
-        term *= double(wanted - sizes[k]) / double(sizes[i] - sizes[k]);
+        term *= double(wanted.size - points[k].size) /
+                double(points[i].size - points[k].size);
     sum += term;
   }
   return std::max(sum, 0.0);
 }
 
 std::optional<int64_t> SizeResizer::number(ArrayRef<int64_t> values) {
-  auto p = SizePolynomial::through(sizes, values);
+  auto p = polynomialThrough(points, values);
   return p ? std::optional(p->at(wanted)) : std::nullopt;
 }
 
@@ -107,7 +108,7 @@ Attribute SizeResizer::dense(ArrayRef<Attribute> attributes) {
   });
   if (same)
     return DenseElementsAttr::get(to, reals.front());
-  auto real = SizeReal::through(sizes, reals);
+  auto real = SizeReal::through(points, reals);
   return real ? DenseElementsAttr::get(to, real->at(wanted, reals.front()))
               : Attribute();
 }
@@ -137,7 +138,7 @@ Attribute SizeResizer::attribute(StringRef name,
     auto values = llvm::map_to_vector(
         attributes, [](Attribute a) { return cast<FloatAttr>(a).getValue(); });
     Type type = cast<FloatAttr>(first).getType();
-    if (auto real = SizeReal::through(sizes, values))
+    if (auto real = SizeReal::through(points, values))
       return FloatAttr::get(type, real->at(wanted, values.front()));
     return name == kCostName ? FloatAttr::get(type, estimate(values))
                              : Attribute();

@@ -6,6 +6,7 @@
 #ifndef CKOPT_LIB_COMPILER_SIZERESIZER_H
 #define CKOPT_LIB_COMPILER_SIZERESIZER_H
 
+#include "ckopt/Base/SizePolynomial.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/APFloat.h"
@@ -19,8 +20,8 @@ namespace ckopt {
 /// same ops.
 class SizeResizer {
 public:
-  SizeResizer(llvm::ArrayRef<int64_t> sizes, int64_t wanted)
-      : sizes(sizes), wanted(wanted) {}
+  SizeResizer(llvm::ArrayRef<SizePoint> points, SizePoint wanted)
+      : points(points), wanted(wanted) {}
 
   /// Returns nothing with the op where no polynomial explains a difference.
   mlir::OwningOpRef<mlir::ModuleOp> run(llvm::ArrayRef<mlir::ModuleOp> modules);
@@ -35,8 +36,8 @@ private:
   mlir::Attribute dense(llvm::ArrayRef<mlir::Attribute> attributes);
   bool resize(mlir::Operation *into, llvm::ArrayRef<mlir::Operation *> ops);
 
-  llvm::ArrayRef<int64_t> sizes;
-  int64_t wanted;
+  llvm::ArrayRef<SizePoint> points;
+  SizePoint wanted;
 };
 
 } // namespace ckopt

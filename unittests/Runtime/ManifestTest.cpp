@@ -303,10 +303,10 @@ TEST(Manifest, FollowsAnOpenSize) {
     return std::find(fields.begin(), fields.end(), field) - fields.begin();
   };
   int64_t size = tensor.shape.front(), inside = tensor.strides.front();
-  manifest.open = {"rows", 1, size, size, {}};
+  manifest.open = {"rows", 1, size, size, {}, {}};
   manifest.open.fields = {
-      {number(tensor.shape.data()), 0, 1, 0},
-      {number(&tensor.bytes), 0, inside * dtypeSize(tensor.dtype), 0}};
+      {number(tensor.shape.data()), {0, 1}},
+      {number(&tensor.bytes), {0, inside * dtypeSize(tensor.dtype)}}};
   std::vector<uint8_t> blob = serialize(manifest);
   Manifest read;
   ASSERT_TRUE(parse(blob.data(), blob.size(), read, error)) << error;
@@ -322,7 +322,7 @@ TEST(Manifest, FollowsAnOpenSize) {
   EXPECT_NE(error.find("from 1 to"), std::string::npos) << error;
   EXPECT_FALSE(resize(read, 0, error));
 
-  manifest.open.fields.push_back({int64_t(fields.size()), 0, 1, 0});
+  manifest.open.fields.push_back({int64_t(fields.size()), {0, 1}});
   blob = serialize(manifest);
   EXPECT_FALSE(parse(blob.data(), blob.size(), read, error));
 }

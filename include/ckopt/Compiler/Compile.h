@@ -129,9 +129,11 @@ private:
   llvm::Error settleSizes();
   llvm::Error lookAtSizes();
   llvm::Error lookAtSizes(bool above);
+  llvm::Error chooseBlocks();
+  llvm::Error noteBlocks();
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-  stepAt(int64_t size, bool imports, TensorMap &values);
-  llvm::Error compareImports(llvm::ArrayRef<int64_t> sizes);
+  stepAt(SizePoint point, bool imports, TensorMap &values);
+  llvm::Error compareImports();
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   unplannedStep(int64_t size, bool plans = true);
   llvm::Error raiseWorkspaces(mlir::ModuleOp step, int64_t high);
@@ -170,8 +172,9 @@ private:
   std::optional<RematGraph> unplanned;
   std::unique_ptr<StepCode> stepCode;
   /// With CompileOptions::sizes: the step before planning at some of them.
-  std::vector<std::pair<int64_t, mlir::OwningOpRef<mlir::ModuleOp>>>
+  std::vector<std::pair<SizePoint, mlir::OwningOpRef<mlir::ModuleOp>>>
       unplannedAt;
+  RowBlocks blocks; ///< of losses at these sizes
   /// Schedules for sizes up to a smaller one, which recompute less.
   struct Schedule {
     int64_t high = 0;

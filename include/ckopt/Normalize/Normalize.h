@@ -48,7 +48,14 @@ struct ChunkRule {
   int64_t mostBytes, leastRows, rowStep;
   /// An evaluation's results are read, and nothing is said of it.
   bool evaluates = false;
+  /// Where the rows of a chunk are given: the number of chunks, whose last ones
+  /// are filled with ignored rows; 0: as many as there are rows for.
+  int64_t blocks = 0;
 };
+
+/// The most rows of a head that was cut into a given number of chunks, on the
+/// module.
+inline constexpr llvm::StringLiteral kChunkedRowsAttr = "ckopt.chunked_rows";
 
 /// Rewrites cross entropies of large heads to chunks of rows; see the pass
 /// chunk-vocab and parseChunkRows.

@@ -100,7 +100,9 @@ def ChunkVocabPass : Pass<"chunk-vocab", "::mlir::ModuleOp"> {
     `rows` rows at a time, if nothing else reads the logits. Results of the function
     do not count as readers: autodiff, which comes next, drops them. `auto` chunks by
     a rule of the sizes alone (docs/losses.md); `off` never; a number chunks
-    every head of more rows. What was done, or what kept a large head whole, is a remark.
+    every head of more rows. With `blocks`, each chunked head has this number of chunks of
+    `rows` rows, of which the last are filled with rows that are ignored: then nothing but
+    sizes depends on the number of rows. What was done, or what kept a large head whole, is a remark.
 
     ```mlir
     %logits = ckopt.matmul %x, %w {transpose_rhs} : ...
@@ -115,6 +117,7 @@ def ChunkVocabPass : Pass<"chunk-vocab", "::mlir::ModuleOp"> {
     Option<"mostBytes", "most-bytes", "int64_t", "52428800", "auto: of a chunk's logits">,
     Option<"leastRows", "least-rows", "int64_t", "128", "auto: of a chunk, whatever they take">,
     Option<"rowStep", "row-step", "int64_t", "32", "auto: rows of a chunk are a multiple">,
+    Option<"blocks", "blocks", "int64_t", "0", "The number of chunks; 0: as many as hold the rows">,
     Option<"evaluates", "evaluates", "bool", "false", "Results count as readers, and nothing is said">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];

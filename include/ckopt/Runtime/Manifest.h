@@ -20,6 +20,7 @@
 
 #include "ckopt/Base/IntegerLimits.h"
 #include "ckopt/Base/Shards.h"
+#include "ckopt/Base/SizePolynomial.h"
 #include "ckopt/Runtime/Export.h"
 #include "ckopt/Runtime/Primitive.h"
 
@@ -32,7 +33,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 14;
+inline constexpr uint32_t kAbiVersion = 15;
 
 /// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -220,16 +221,15 @@ struct CallInfo {
 /// another is a polynomial of the size.
 struct OpenSize {
   /// One of the manifest's numbers of 64 bits, which are counted in the order
-  /// of the blob: constant + linear * size + square * size^2.
+  /// of the blob.
   struct Field {
-    int64_t number = 0, constant = 0, linear = 0, square = 0;
-    int64_t at(int64_t size) const {
-      return constant + size * (linear + size * square);
-    }
+    int64_t number = 0;
+    SizePolynomial value;
   };
   std::string name; ///< "": the step is of one size alone
   int64_t low = 0, high = 0;
-  int64_t size = 0;          ///< that the manifest describes
+  int64_t size = 0; ///< that the manifest describes
+  RowBlocks blocks;
   std::vector<Field> fields; ///< by their numbers
 };
 

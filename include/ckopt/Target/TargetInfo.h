@@ -83,7 +83,7 @@ struct TargetRequest {
 /// and places with tensors of their own sizes.
 struct PlannedSizes {
   runtime::OpenSize range;
-  std::vector<std::pair<int64_t, mlir::OwningOpRef<mlir::ModuleOp>>> others;
+  std::vector<std::pair<SizePoint, mlir::OwningOpRef<mlir::ModuleOp>>> others;
 };
 
 /// Options for emitting a planned step.

@@ -271,9 +271,12 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
 template <typename IO, typename T> void openFields(IO &io, T &open) {
   io.field(open.name), io.field(open.low), io.field(open.high);
   io.field(open.size);
-  io.list(open.fields, 32, [&](auto &f) {
-    io.field(f.number), io.field(f.constant);
-    io.field(f.linear), io.field(f.square);
+  io.field(open.blocks.count), io.field(open.blocks.constant);
+  io.field(open.blocks.linear);
+  io.list(open.fields, 48, [&](auto &f) {
+    io.field(f.number), io.field(f.value.constant);
+    io.field(f.value.linear), io.field(f.value.square);
+    io.field(f.value.rowsLinear), io.field(f.value.rowsSquare);
   });
 }
 
@@ -281,9 +284,10 @@ template <typename IO, typename T> void openFields(IO &io, T &open) {
 bool validateOpen(Manifest &manifest, std::string &error) {
   const OpenSize &open = manifest.open;
   const auto fields = static_cast<int64_t>(sizeFields(manifest).size());
-  bool wrong = open.name.empty() ? !open.fields.empty()
-                                 : open.low < 1 || open.low > open.size ||
-                                       open.size > open.high;
+  bool wrong = open.name.empty()
+                   ? !open.fields.empty()
+                   : open.low < 1 || open.low > open.size ||
+                         open.size > open.high || open.blocks.count < 0;
   for (const OpenSize::Field &field : open.fields)
     wrong |= field.number < 0 || field.number >= fields;
   if (wrong)
@@ -383,8 +387,9 @@ bool ckopt::runtime::resize(Manifest &manifest, int64_t size,
     return false;
   }
   std::vector<int64_t *> fields = sizeFields(manifest);
+  const SizePoint point = open.blocks.at(size);
   for (const OpenSize::Field &field : open.fields)
-    *fields[static_cast<size_t>(field.number)] = field.at(size);
+    *fields[static_cast<size_t>(field.number)] = field.value.at(point);
   open.size = size;
   return validate(manifest, error);
 }

@@ -18,7 +18,7 @@
 #include "OpenSizes.h"
 #include "ManifestBuilder.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/SizePolynomial.h"
+#include "ckopt/Support/SizeNumbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -34,7 +34,8 @@ namespace {
 /// Walks functions that were lowered at several sizes side by side.
 class Merger {
 public:
-  Merger(ArrayRef<int64_t> sizes, StringRef name) : sizes(sizes), name(name) {}
+  Merger(ArrayRef<SizePoint> points, const runtime::OpenSize &open)
+      : points(points), open(open) {}
 
   /// Merges the modules into the first.
   llvm::Error run(ArrayRef<ModuleOp> modules);
@@ -48,9 +49,13 @@ private:
   llvm::Error differ(Operation *op, const Twine &why) const;
   bool sameOperands(const Ops &ops) const;
   void mapResults(const Ops &ops);
-  /// The size at which the session runs, at the function's entry.
-  Value sizeIn(FunctionOpInterface function);
-  Value emit(OpBuilder &b, Location loc, Value size, const SizePolynomial &p);
+  /// The size at which the session runs, and the rows of a block (where they
+  /// are asked for), at the function's entry.
+  struct Sizes {
+    Value size, rows;
+  };
+  Sizes sizesIn(FunctionOpInterface function, bool withRows);
+  Value emit(OpBuilder &b, Location loc, Sizes sizes, const SizePolynomial &p);
   std::optional<Value> replacement(const Ops &ops);
   std::optional<Value> integers(OpBuilder &b, const Ops &ops,
                                 ArrayRef<DenseIntElementsAttr> values);
@@ -58,12 +63,12 @@ private:
                             ArrayRef<llvm::APFloat> values);
   Value splat(OpBuilder &b, Location loc, Value scalar, VectorType type);
 
-  ArrayRef<int64_t> sizes;
-  StringRef name;
+  ArrayRef<SizePoint> points;
+  const runtime::OpenSize &open;
   /// Of each module but the first: what stands for a value of the first.
   SmallVector<llvm::DenseMap<Value, Value>> mapped;
   SmallVector<llvm::DenseMap<Block *, Block *>> blocks;
-  llvm::DenseMap<Operation *, Value> sizeOf; ///< by function
+  llvm::DenseMap<Operation *, Sizes> sizesOf; ///< by function
   SmallVector<std::pair<Operation *, Value>> replaced;
 };
 
@@ -80,7 +85,7 @@ llvm::Error Merger::differ(Operation *op, const Twine &why) const {
   std::string node = function ? sourceName(function.getLoc()) : "";
   return makeError(
       ExitUnsupported,
-      "no code for all sizes of '" + name +
+      "no code for all sizes of '" + open.name +
           "': " + (node.empty() ? std::string() : "node '" + node + "', ") +
           "kernel '" + (function ? function.getName() : StringRef("?")) +
           "', " + why + "; compile it for one size at a time");
@@ -110,21 +115,24 @@ void Merger::mapResults(const Ops &ops) {
       mapped[m - 1][first] = own;
 }
 
-Value Merger::sizeIn(FunctionOpInterface function) {
-  Value &size = sizeOf[function];
-  if (size)
-    return size;
-  OpBuilder b = OpBuilder::atBlockBegin(&function.getFunctionBody().front());
+static Value number(OpBuilder &b, Location loc, int64_t value) {
+  return LLVM::ConstantOp::create(b, loc, b.getI64Type(),
+                                  b.getI64IntegerAttr(value));
+}
+
+Merger::Sizes Merger::sizesIn(FunctionOpInterface function, bool withRows) {
+  auto [size, rows] = sizesOf.lookup(function);
   Location loc = function.getLoc();
+  OpBuilder b = OpBuilder::atBlockBegin(&function.getFunctionBody().front());
   Type i64 = b.getI64Type(),
        pointer = LLVM::LLVMPointerType::get(b.getContext());
   constexpr unsigned kKernelArguments = 5;
-  if (function.getNumArguments() == kKernelArguments) {
+  if (!size && function.getNumArguments() == kKernelArguments) {
     Value place =
         LLVM::GEPOp::create(b, loc, pointer, i64, function.getArgument(1),
                             ArrayRef<LLVM::GEPArg>{kSizeScalar});
     size = LLVM::LoadOp::create(b, loc, i64, place);
-  } else {
+  } else if (!size) {
     auto callee =
         function->getParentOfType<ModuleOp>().lookupSymbol<LLVM::LLVMFuncOp>(
             "ckrt_open_size");
@@ -132,22 +140,34 @@ Value Merger::sizeIn(FunctionOpInterface function) {
                                 ValueRange{function.getArgument(0)})
                .getResult();
   }
-  return size;
+  if (!rows && withRows) {
+    b.setInsertionPointAfterValue(size);
+    int64_t most = open.blocks.count - 1;
+    Value all = emit(b, loc, {size, {}},
+                     {open.blocks.constant + most, open.blocks.linear});
+    rows = LLVM::UDivOp::create(b, loc, all, number(b, loc, open.blocks.count));
+  }
+  return sizesOf[function] = {size, rows};
 }
 
 /// Emits the polynomial's value as an i64.
-Value Merger::emit(OpBuilder &b, Location loc, Value size,
+Value Merger::emit(OpBuilder &b, Location loc, Sizes sizes,
                    const SizePolynomial &p) {
-  auto number = [&](int64_t value) -> Value {
-    return LLVM::ConstantOp::create(b, loc, b.getI64Type(),
-                                    b.getI64IntegerAttr(value));
+  Value result = number(b, loc, p.constant);
+  auto add = [&](Value size, int64_t linear, int64_t square) {
+    if (!linear && !square)
+      return;
+    Value term = number(b, loc, linear);
+    if (square)
+      term = LLVM::AddOp::create(
+          b, loc, term,
+          LLVM::MulOp::create(b, loc, size, number(b, loc, square)));
+    term = LLVM::MulOp::create(b, loc, term, size);
+    result = LLVM::AddOp::create(b, loc, result, term);
   };
-  Value result = number(p.linear);
-  if (p.square)
-    result = LLVM::AddOp::create(
-        b, loc, result, LLVM::MulOp::create(b, loc, size, number(p.square)));
-  result = LLVM::MulOp::create(b, loc, result, size);
-  return LLVM::AddOp::create(b, loc, result, number(p.constant));
+  add(sizes.size, p.linear, p.square);
+  add(sizes.rows, p.rowsLinear, p.rowsSquare);
+  return result;
 }
 
 Value Merger::splat(OpBuilder &b, Location loc, Value scalar, VectorType type) {
@@ -166,16 +186,18 @@ std::optional<Value> Merger::integers(OpBuilder &b, const Ops &ops,
   Type type = ops[0]->getResult(0).getType();
   auto vector = dyn_cast<VectorType>(type);
   auto element = cast<IntegerType>(getElementTypeOrSelf(type));
-  SmallVector<llvm::APInt> constants, linears, squares;
+  SmallVector<llvm::APInt> constants, linears, squares, rows, rowSquares;
   SmallVector<SizePolynomial> all;
+  bool withRows = false;
   for (int64_t i = 0, n = values[0].getNumElements(); i < n; ++i) {
     SmallVector<int64_t> numbers;
     for (DenseIntElementsAttr value : values)
       numbers.push_back(value.getValues<llvm::APInt>()[i].getSExtValue());
-    auto p = SizePolynomial::through(sizes, numbers);
+    auto p = polynomialThrough(points, numbers);
     if (!p)
       return std::nullopt;
     all.push_back(*p);
+    withRows |= p->followsRows();
     auto put = [&](SmallVector<llvm::APInt> &to, int64_t number) {
       to.emplace_back(64, uint64_t(number), /*isSigned=*/true);
       to.back() = to.back().sextOrTrunc(element.getWidth());
@@ -183,41 +205,53 @@ std::optional<Value> Merger::integers(OpBuilder &b, const Ops &ops,
     put(constants, p->constant);
     put(linears, p->linear);
     put(squares, p->square);
+    put(rows, p->rowsLinear);
+    put(rowSquares, p->rowsSquare);
   }
-  Value size = sizeIn(ops[0]->getParentOfType<FunctionOpInterface>());
-  b.setInsertionPointAfterValue(size);
+  Sizes sizes =
+      sizesIn(ops[0]->getParentOfType<FunctionOpInterface>(), withRows);
+  b.setInsertionPointAfterValue(withRows ? sizes.rows : sizes.size);
   auto fitted = [&](Value v) -> Value {
     if (element.getWidth() == 64)
       return v;
     return LLVM::TruncOp::create(b, loc, element, v);
   };
   if (!vector)
-    return fitted(emit(b, loc, size, all.front()));
+    return fitted(emit(b, loc, sizes, all.front()));
   auto constant = [&](ArrayRef<llvm::APInt> numbers) -> Value {
     return LLVM::ConstantOp::create(b, loc, type,
                                     DenseElementsAttr::get(vector, numbers));
   };
-  Value sizes = splat(b, loc, fitted(size), vector);
-  Value result =
-      LLVM::MulOp::create(b, loc, sizes, constant(squares)).getResult();
-  result = LLVM::AddOp::create(b, loc, result, constant(linears));
-  result = LLVM::MulOp::create(b, loc, result, sizes);
-  return LLVM::AddOp::create(b, loc, result, constant(constants)).getResult();
+  Value result = constant(constants);
+  auto add = [&](Value size, ArrayRef<llvm::APInt> linear,
+                 ArrayRef<llvm::APInt> square) {
+    Value each = splat(b, loc, fitted(size), vector);
+    Value term = LLVM::MulOp::create(b, loc, each, constant(square));
+    term = LLVM::AddOp::create(b, loc, term, constant(linear));
+    term = LLVM::MulOp::create(b, loc, term, each);
+    result = LLVM::AddOp::create(b, loc, result, term);
+  };
+  add(sizes.size, linears, squares);
+  if (withRows)
+    add(sizes.rows, rows, rowSquares);
+  return result;
 }
 
 /// Emits a float that follows the size.
 std::optional<Value> Merger::real(OpBuilder &b, Location loc, Type type,
                                   ArrayRef<llvm::APFloat> values) {
-  auto found = SizeReal::through(sizes, values);
+  auto found = SizeReal::through(points, values);
   if (!found)
     return std::nullopt;
   Type f64 = b.getF64Type(), element = getElementTypeOrSelf(type);
-  Value size = sizeIn(b.getInsertionBlock()
-                          ->getParent()
-                          ->getParentOfType<FunctionOpInterface>());
-  b.setInsertionPointAfterValue(size);
+  bool withRows = found->count.followsRows();
+  Sizes sizes = sizesIn(b.getInsertionBlock()
+                            ->getParent()
+                            ->getParentOfType<FunctionOpInterface>(),
+                        withRows);
+  b.setInsertionPointAfterValue(withRows ? sizes.rows : sizes.size);
   Value n =
-      LLVM::SIToFPOp::create(b, loc, f64, emit(b, loc, size, found->count));
+      LLVM::SIToFPOp::create(b, loc, f64, emit(b, loc, sizes, found->count));
   if (found->isReciprocal)
     n = LLVM::FDivOp::create(
         b, loc,
@@ -267,8 +301,8 @@ llvm::Error Merger::mergeConstant(const Ops &ops) {
     if (!made) {
       std::string shown;
       llvm::raw_string_ostream os(shown);
-      for (auto [size, op] : llvm::zip(sizes, ops))
-        os << (shown.empty() ? "" : ", ") << value(op) << " at " << size;
+      for (auto [point, op] : llvm::zip(points, ops))
+        os << (shown.empty() ? "" : ", ") << value(op) << " at " << point.size;
       return differ(ops[0],
                     "has a number that is no polynomial of it (" + shown + ")");
     }
@@ -297,17 +331,19 @@ llvm::Error Merger::mergeGEP(const Ops &ops) {
       indices.push_back(first.getDynamicIndices()[dynamic++]);
       continue;
     }
-    auto p = SizePolynomial::through(sizes, values);
+    auto p = polynomialThrough(points, values);
     if (!p)
       return differ(first, "has other addresses at other sizes");
     if (p->isConstant()) {
       indices.push_back(int32_t(values[0]));
       continue;
     }
-    Value size = sizeIn(first->getParentOfType<FunctionOpInterface>());
+    bool withRows = p->followsRows();
+    Sizes sizes =
+        sizesIn(first->getParentOfType<FunctionOpInterface>(), withRows);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointAfterValue(size);
-    indices.push_back(emit(b, first.getLoc(), size, *p));
+    b.setInsertionPointAfterValue(withRows ? sizes.rows : sizes.size);
+    indices.push_back(emit(b, first.getLoc(), sizes, *p));
   }
   b.setInsertionPoint(first);
   Value made = LLVM::GEPOp::create(b, first.getLoc(), first.getType(),
@@ -418,9 +454,16 @@ static std::vector<int64_t> placedBytes(const runtime::Manifest &manifest) {
 
 /// Whether nothing shrinks where the size grows: then a place of the largest
 /// size is large enough for every other. A parabola that rises at both ends of
-/// the range rises in it.
+/// the range rises in it, and the rows of a block never fall.
 static bool growsWithSize(const runtime::Manifest &largest, std::string &why) {
   const runtime::OpenSize &open = largest.open;
+  for (const runtime::OpenSize::Field &field : open.fields)
+    if (const SizePolynomial &p = field.value;
+        p.followsRows() &&
+        std::min({p.linear, p.rowsLinear, p.rowsSquare}) < 0) {
+      why = "a tensor of it has what its rows lack to fill blocks";
+      return false;
+    }
   std::vector<std::vector<int64_t>> bytes;
   for (int64_t size : {open.low, std::min(open.low + 1, open.high),
                        std::max(open.high - 1, open.low), open.high}) {
@@ -438,7 +481,7 @@ static bool growsWithSize(const runtime::Manifest &largest, std::string &why) {
   return true;
 }
 
-llvm::Error ckopt::mergeManifests(ArrayRef<int64_t> sizes,
+llvm::Error ckopt::mergeManifests(ArrayRef<SizePoint> points,
                                   MutableArrayRef<runtime::Manifest> manifests,
                                   runtime::Manifest &largest,
                                   const runtime::OpenSize &open) {
@@ -447,18 +490,18 @@ llvm::Error ckopt::mergeManifests(ArrayRef<int64_t> sizes,
                      "no plan for all sizes of '" + open.name + "': " + what +
                          "; compile it for one size at a time");
   };
-  SmallVector<int64_t> all{open.high};
+  SmallVector<SizePoint> all{open.blocks.at(open.high)};
   SmallVector<std::vector<int64_t *>> fields{runtime::sizeFields(largest)};
-  for (auto [size, manifest] : llvm::zip_equal(sizes, manifests)) {
+  for (auto [point, manifest] : llvm::zip_equal(points, manifests)) {
     // The forms that the largest size has are those of all: they need its
     // workspace.
     for (auto [own, first] : llvm::zip(manifest.primitives, largest.primitives))
       own.form = first.form;
-    all.push_back(size);
+    all.push_back(point);
     fields.push_back(runtime::sizeFields(manifest));
     if (fields.back().size() != fields.front().size() ||
         withoutSizes(manifest) != withoutSizes(largest))
-      return refuse("its tensors or calls are others at " + Twine(size) +
+      return refuse("its tensors or calls are others at " + Twine(point.size) +
                     " than at " + Twine(open.high));
   }
   largest.open = open;
@@ -466,22 +509,22 @@ llvm::Error ckopt::mergeManifests(ArrayRef<int64_t> sizes,
     SmallVector<int64_t> values;
     for (auto &own : fields)
       values.push_back(*own[i]);
-    auto p = SizePolynomial::through(all, values);
+    auto p = polynomialThrough(all, values);
     if (!p)
       return refuse("a number of its description is no polynomial of the size "
                     "(" +
-                    Twine(values[0]) + " at " + Twine(all[0]) + ", " +
-                    Twine(values[1]) + " at " + Twine(all[1]) + ")");
+                    Twine(values[0]) + " at " + Twine(all[0].size) + ", " +
+                    Twine(values[1]) + " at " + Twine(all[1].size) + ")");
     if (!p->isConstant())
-      largest.open.fields.push_back(
-          {int64_t(i), p->constant, p->linear, p->square});
+      largest.open.fields.push_back({int64_t(i), *p});
   }
   if (std::string why; !growsWithSize(largest, why))
     return refuse(why);
   return llvm::Error::success();
 }
 
-llvm::Error ckopt::mergeCode(ArrayRef<int64_t> sizes,
-                             ArrayRef<ModuleOp> modules, StringRef name) {
-  return Merger(sizes, name).run(modules);
+llvm::Error ckopt::mergeCode(ArrayRef<SizePoint> points,
+                             ArrayRef<ModuleOp> modules,
+                             const runtime::OpenSize &open) {
+  return Merger(points, open).run(modules);
 }

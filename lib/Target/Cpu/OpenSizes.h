@@ -13,18 +13,18 @@
 
 namespace ckopt {
 
-/// Merges functions that were made at several sizes of the dimension `name`
+/// Merges functions that were made at several sizes of the open dimension
 /// into those of the first module: constants that differ follow the size that
 /// the session has (ckrt_open_size). Kernels may be before or behind their
 /// lowering. Fails (ExitUnsupported) where code differs in more than
 /// polynomials of the size.
-llvm::Error mergeCode(llvm::ArrayRef<int64_t> sizes,
+llvm::Error mergeCode(llvm::ArrayRef<SizePoint> points,
                       llvm::ArrayRef<mlir::ModuleOp> modules,
-                      llvm::StringRef name);
+                      const runtime::OpenSize &open);
 
 /// Notes in the manifest of the largest size what the others change in it:
-/// `open` has the range, `manifests` those of `sizes`.
-llvm::Error mergeManifests(llvm::ArrayRef<int64_t> sizes,
+/// `open` has the range, `manifests` those of `points`.
+llvm::Error mergeManifests(llvm::ArrayRef<SizePoint> points,
                            llvm::MutableArrayRef<runtime::Manifest> manifests,
                            runtime::Manifest &largest,
                            const runtime::OpenSize &open);

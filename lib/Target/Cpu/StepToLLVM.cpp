@@ -444,18 +444,18 @@ llvm::Expected<LoweredStep> ckopt::lowerSizes(ModuleOp largest,
                                               const LowerStepOptions &options) {
   auto fail = [] { return makeError(ExitInternal, "lowering failed"); };
   std::vector<std::unique_ptr<StepLowering>> all;
-  SmallVector<int64_t> numbers;
+  SmallVector<SizePoint> points;
   SmallVector<ModuleOp> kernels, functions;
   SmallVector<OwningOpRef<ModuleOp>> owned;
-  for (const auto &[size, planned] : sizes.others) {
+  for (const auto &[point, planned] : sizes.others) {
     all.push_back(
         std::make_unique<StepLowering>(*planned, options, /*isOpen=*/true));
     if (failed(all.back()->emitKernels()))
       return fail();
-    numbers.push_back(size);
+    points.push_back(point);
     kernels.push_back(all.back()->module());
   }
-  if (llvm::Error error = mergeCode(numbers, kernels, sizes.range.name))
+  if (llvm::Error error = mergeCode(points, kernels, sizes.range))
     return std::move(error);
   if (failed(all.front()->lowerKernels()))
     return fail();
@@ -468,7 +468,7 @@ llvm::Expected<LoweredStep> ckopt::lowerSizes(ModuleOp largest,
       return fail();
     manifests.push_back(lowering->manifest());
   }
-  if (llvm::Error error = mergeCode(numbers, functions, sizes.range.name))
+  if (llvm::Error error = mergeCode(points, functions, sizes.range))
     return std::move(error);
   StepLowering described(largest, options, /*isOpen=*/true);
   OwningOpRef<ModuleOp> unused = ModuleOp::create(largest.getLoc());
@@ -480,7 +480,7 @@ llvm::Expected<LoweredStep> ckopt::lowerSizes(ModuleOp largest,
   into.splice(into.end(), functions.front().getBody()->getOperations());
   lowered.manifest = described.manifest();
   if (llvm::Error error =
-          mergeManifests(numbers, manifests, lowered.manifest, sizes.range))
+          mergeManifests(points, manifests, lowered.manifest, sizes.range))
     return std::move(error);
   return std::move(lowered);
 }

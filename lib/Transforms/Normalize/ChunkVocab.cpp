@@ -184,7 +184,21 @@ static Value moveRows(TensorBuilder &b, Value rows, Operation *move) {
   return b.reshape(rows, shape);
 }
 
-static void rewrite(CrossEntropyOp loss, Head &head, int64_t rows) {
+/// Appends rows of one number.
+static Value fillRows(TensorBuilder &b, Value rows, int64_t count,
+                      double value) {
+  RankedTensorType type = tensorType(rows);
+  SmallVector<int64_t> none(type.getRank(), 0), high = none;
+  high[0] = count - type.getDimSize(0);
+  SmallVector<int64_t> shape(type.getShape());
+  shape[0] = count;
+  return PadOp::create(b.builder, b.loc, type.clone(shape), rows, b.ints(none),
+                       b.ints(high), b.ints(none),
+                       b.builder.getF64FloatAttr(value));
+}
+
+static void rewrite(CrossEntropyOp loss, Head &head, int64_t rows,
+                    int64_t blocks) {
   OpBuilder builder(loss);
   TensorBuilder b(builder, head.product.getLoc());
   Value input = head.product.getLhs();
@@ -193,13 +207,20 @@ static void rewrite(CrossEntropyOp loss, Head &head, int64_t rows) {
   RankedTensorType result = tensorType(loss.getLoss());
   int64_t count = result.getNumElements();
   input = b.reshape(input, {count, lastSize(input)});
+  Value targets = b.reshape(loss.getTargets(), {count});
+  if (blocks) {
+    input = fillRows(b, input, blocks * rows, 0);
+    targets =
+        fillRows(b, targets, blocks * rows, double(loss.getIgnoreIndex()));
+  }
   Value bias =
       head.bias ? b.reshape(head.bias, {lastSize(head.bias)}) : Value();
   Value each = LinearCrossEntropyOp::create(
-      builder, b.loc, input, head.product.getRhs(),
-      b.reshape(loss.getTargets(), {count}), bias,
+      builder, b.loc, input, head.product.getRhs(), targets, bias,
       head.product.getTransposeRhs(), rows, loss.getIgnoreIndex());
   b.loc = loss.getLoc();
+  if (blocks)
+    each = b.make<SliceOp>(each, b.ints({0}), b.ints({count}), b.ints({1}));
   each = b.cast(each, result.getElementType());
   loss.getLoss().replaceAllUsesWith(b.reshape(each, result.getShape()));
   loss.erase();
@@ -213,6 +234,23 @@ static void remarkChunks(CrossEntropyOp loss, int64_t bytes, int64_t count,
                     << formatBytes(bytes / count * rows) << " instead of "
                     << formatBytes(bytes)
                     << " (" + Setting("chunk-vocab") + ")";
+}
+
+/// Whether rows fill a given number of chunks, which are for a head of about as
+/// many.
+static bool fillsBlocks(int64_t count, int64_t rows, int64_t blocks) {
+  constexpr int64_t kMostEmpty = 4;
+  return count <= rows * blocks && kMostEmpty * count > rows * blocks;
+}
+
+/// Notes how many rows are in chunks.
+static void noteRows(func::FuncOp function, int64_t count) {
+  auto module = function->getParentOfType<ModuleOp>();
+  if (auto noted = module->getAttrOfType<IntegerAttr>(kChunkedRowsAttr))
+    count = std::max(count, noted.getInt());
+  module->setAttr(
+      kChunkedRowsAttr,
+      IntegerAttr::get(IntegerType::get(function.getContext(), 64), count));
 }
 
 /// Says what keeps large logits whole.
@@ -262,7 +300,8 @@ LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows,
     int64_t chunk = given   ? given
                     : count ? automaticRows(bytes, count, rule)
                             : 0;
-    if (chunk >= count)
+    if (chunk >= count ||
+        (rule.blocks && !fillsBlocks(count, chunk, rule.blocks)))
       continue;
     found = true;
     Head head;
@@ -274,7 +313,9 @@ LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows,
     }
     if (!rule.evaluates)
       remarkChunks(loss, bytes, count, chunk);
-    rewrite(loss, head, chunk);
+    if (rule.blocks)
+      noteRows(function, count);
+    rewrite(loss, head, chunk, rule.blocks);
   }
   if (given && !found && !rule.evaluates)
     function.emitWarning()
@@ -297,8 +338,8 @@ struct ChunkVocab : ckopt::impl::ChunkVocabPassBase<ChunkVocab> {
                                "row-step are positive");
       return signalPassFailure();
     }
-    if (failed(chunkVocabulary(found, rows,
-                               {mostBytes, leastRows, rowStep, evaluates})))
+    if (failed(chunkVocabulary(
+            found, rows, {mostBytes, leastRows, rowStep, evaluates, blocks})))
       signalPassFailure();
   }
 };
