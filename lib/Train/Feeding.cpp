@@ -207,6 +207,24 @@ llvm::Error Feeder::write() {
   return llvm::Error::success();
 }
 
+llvm::Error Feeder::write(Session &smaller, int64_t samples) {
+  for (size_t field = 0; field < specs.size(); ++field) {
+    const HostTensor &value = values[field];
+    std::vector<int64_t> shape = value.shape().vec();
+    if (specs[field].batched)
+      shape.front() = samples;
+    HostTensor part(value.dtype(), std::move(shape));
+    std::memcpy(part.mutableRawData(), value.rawData(),
+                size_t(part.sizeInBytes()));
+    if (llvm::Error error = checkBatch(
+            specs[field], part, [&](int64_t i) { return nameSample(i); }))
+      return withContext(std::move(error), source->name());
+    if (llvm::Error error = smaller.write(tensors[field], part))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Feeder::compareFirst(uint64_t seed, DataPosition at) {
   if (!own)
     return llvm::Error::success();
@@ -250,17 +268,18 @@ static llvm::Error tooFew(int64_t samples, int64_t batch) {
                     llvm::Twine(batch) + "; use a smaller batch");
 }
 
-llvm::Expected<BatchStream> BatchStream::create(Feeder feeder,
-                                                BatchSource &source,
-                                                uint64_t seed,
-                                                DataPosition start) {
+llvm::Expected<BatchStream>
+BatchStream::create(Feeder feeder, BatchSource &source, uint64_t seed,
+                    DataPosition start, int64_t least) {
   const int64_t batch = feeder.batchSize();
-  BatchStream result(std::move(feeder), source, seed);
+  BatchStream result(std::move(feeder), source, seed, least);
   int64_t whole = INT64_MAX;
   if (result.count) {
-    if (*result.count < batch)
+    if (*result.count < batch && !result.takes(*result.count))
       return tooFew(*result.count, batch);
     result.rest = *result.count % batch;
+    if (result.takes(result.rest))
+      result.rest = 0;
     whole = *result.count - result.rest;
   }
   if (start.epoch < 0 || start.position < 0 || start.position > whole ||
@@ -277,7 +296,8 @@ llvm::Expected<BatchStream> BatchStream::create(Feeder feeder,
 void BatchStream::endEpoch(int64_t left) {
   rest = left;
   at = {at.epoch + 1, 0};
-  placed = loaded = false;
+  placed = false;
+  loaded = 0;
 }
 
 /// A source that has more samples than it says would train on the same few in
@@ -303,7 +323,8 @@ llvm::Expected<bool> BatchStream::take() {
   auto given = feeder.load(at);
   if (!given)
     return given.takeError();
-  loaded = *given == feeder.batchSize();
+  bool isLast = takes(*given) && (!count || at.position + *given == *count);
+  loaded = *given == feeder.batchSize() || isLast ? *given : 0;
   if (loaded)
     return true;
   if (count)
@@ -323,22 +344,33 @@ llvm::Expected<bool> BatchStream::take() {
 /// The same of all ranks, which then have one, or have none.
 llvm::Expected<bool> BatchStream::load() { return feeder.agree(take()); }
 
-llvm::Error BatchStream::feed() {
+llvm::Expected<int64_t> BatchStream::feed(Smaller smaller) {
   while (!loaded) {
     auto found = load();
     if (!found)
       return found.takeError();
   }
-  if (llvm::Error error = feeder.write())
-    return error;
-  loaded = false;
-  at.position += feeder.batchSize();
-  if (!count || at.position + feeder.batchSize() <= *count)
-    return llvm::Error::success();
-  if (llvm::Error error = checkEnd())
-    return error;
-  endEpoch(*count - at.position);
-  return llvm::Error::success();
+  int64_t samples = std::exchange(loaded, 0);
+  bool isWhole = samples == feeder.batchSize();
+  if (isWhole) {
+    if (llvm::Error error = feeder.write())
+      return std::move(error);
+  } else {
+    auto session = smaller(samples);
+    if (!session)
+      return session.takeError();
+    if (llvm::Error error = feeder.write(**session, samples))
+      return std::move(error);
+  }
+  at.position += samples;
+  int64_t left = count ? *count - at.position : isWhole ? INT64_MAX : 0;
+  if (left >= feeder.batchSize() || takes(left))
+    return samples;
+  if (count)
+    if (llvm::Error error = checkEnd())
+      return std::move(error);
+  endEpoch(left);
+  return samples;
 }
 
 llvm::Error BatchStream::lookAhead() {

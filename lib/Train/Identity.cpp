@@ -165,6 +165,9 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   set("threads", step.threads);
   set("accumulate", double(opt.accumulate));
   result["batch"] = std::to_string(batchSize(session.manifest()) * step.ranks);
+  if (options.smaller)
+    result["batch"] =
+        std::to_string(options.leastSamples) + ".." + result["batch"];
   result["data"] = data.str();
   return result;
 }

@@ -28,6 +28,15 @@ int64_t ckopt::batchSize(const runtime::Manifest &manifest) {
   return 1;
 }
 
+int64_t ckopt::leastBatch(runtime::Manifest manifest) {
+  int64_t batch = batchSize(manifest), low = manifest.open.low;
+  std::string error;
+  bool isOpen = batch == manifest.open.size &&
+                runtime::resize(manifest, low, error) &&
+                batchSize(manifest) == low;
+  return isOpen ? low : batch;
+}
+
 static FieldSpec describeField(const runtime::TensorInfo &tensor,
                                std::string array, int64_t batch) {
   FieldSpec field;

@@ -302,6 +302,14 @@ ckopt::train(const Compilation &compilation, Session &session,
                       "(OptimizerSettings::ema, " +
                       Setting("ema", "D") + ")");
   options.averages = optimizer.ema > 0;
+  options.leastSamples = leastBatch(session.manifest());
+  if (options.leastSamples < batchSize(session.manifest()))
+    options.smaller = [&](int64_t samples) {
+      SessionOptions part;
+      part.arenaOf = &session;
+      part.size = samples;
+      return open(compilation, part);
+    };
   options.identity = runIdentity(given, options, session, source.identity());
   for (const auto &[key, value] : weightsMetadata(source.classNames()))
     options.identity[llvm::StringRef(key).drop_front(kOurs.size()).str()] =

@@ -14,6 +14,7 @@
 #include "ckopt/Train/TrainRanks.h"
 #include "ckopt/Train/Validation.h"
 #include <cmath>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -65,6 +66,8 @@ private:
   llvm::Error check(Update &update);
   llvm::Error tell(const Update &update);
   llvm::Error lookAtLast();
+  llvm::Expected<Session *> sessionOf(int64_t samples);
+  int64_t batchesIn(int64_t samples) const;
   void place(Update &update, DataPosition behind) const;
   llvm::Expected<bool> runStep(BatchStream &batches, Update &update);
   llvm::Error endStep(const Update &update, DataPosition position);
@@ -96,6 +99,10 @@ private:
   bool runsOn = false;
   std::optional<Update> last;
   std::optional<int64_t> fetching;
+  /// Of the batch that runs: `session`, or one of those of fewer samples.
+  Session *running = nullptr;
+  std::map<int64_t, std::unique_ptr<Session>> smaller;
+  int64_t samplesTaken = 0;
   ProgressClock::time_point looked; ///< when a loss was last there
   std::unique_ptr<ProgressLine> progress;
   /// Those of `options`; of several ranks, those of rank 0.
@@ -126,6 +133,22 @@ void Trainer::warn(MessageText text) const {
   options.messages ? options.messages(message) : printMessage(message);
 }
 
+/// Returns the session of a batch of fewer samples.
+llvm::Expected<Session *> Trainer::sessionOf(int64_t samples) {
+  std::unique_ptr<Session> &made = smaller[samples];
+  if (!made)
+    if (llvm::Error error = options.smaller(samples).moveInto(made))
+      return std::move(error);
+  return running = made.get();
+}
+
+/// Returns the batches of an epoch of so many samples.
+int64_t Trainer::batchesIn(int64_t samples) const {
+  int64_t batch = batchSize(session.manifest()) * session.ranks().size();
+  bool takesRest = options.smaller && samples % batch >= options.leastSamples;
+  return samples / batch + (takesRest && samples % batch);
+}
+
 /// What needs to know how many samples there are.
 llvm::Error Trainer::planUnknown() {
   updates = std::nullopt;
@@ -151,21 +174,20 @@ llvm::Error Trainer::tooFew(int64_t batches) const {
 /// Whole updates that the epochs have; a schedule ends with the last of them,
 /// so that a run which stops earlier can go on as if it never had.
 llvm::Error Trainer::planUpdates() {
-  int64_t batch = batchSize(session.manifest()) * session.ranks().size();
   schedule = options.schedule;
   identity = options.identity;
   if (auto samples = source.numSamples()) {
-    int64_t batches = options.epochs * (*samples / batch);
+    int64_t batches = options.epochs * batchesIn(*samples);
     updates = batches / options.accumulate;
     result.droppedBatches = batches % options.accumulate;
     if (batches > 0 && *updates == 0)
       return tooFew(batches);
-    schedule.batchesPerEpoch = std::max<int64_t>(*samples / batch, 1);
+    schedule.batchesPerEpoch = std::max<int64_t>(batchesIn(*samples), 1);
     schedule.batchesPerStep = options.accumulate;
     if (!schedule.totalSteps)
       schedule.totalSteps = schedule.byEpoch ? options.epochs : *updates;
     int64_t accounted =
-        options.epochsBefore * (*samples / batch) / options.accumulate;
+        options.epochsBefore * batchesIn(*samples) / options.accumulate;
     if (options.stepsBefore != accounted)
       identity[beforeKey] = std::to_string(options.stepsBefore - accounted);
     *updates += options.stepsBefore;
@@ -269,8 +291,11 @@ llvm::Expected<bool> Trainer::startUpdate(BatchStream &batches,
   update.start = ProgressClock::now();
   session.ranks().forgetCollectives();
   for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
-    if (llvm::Error error = batches.feed())
-      return std::move(error);
+    running = &session;
+    auto samples = batches.feed([&](int64_t part) { return sessionOf(part); });
+    if (!samples)
+      return samples.takeError();
+    samplesTaken += *samples * session.ranks().size();
     if (llvm::Error error = runPart(update, micro))
       return std::move(error);
     if (llvm::Error error = batches.lookAhead())
@@ -292,7 +317,7 @@ llvm::Expected<bool> Trainer::startUpdate(BatchStream &batches,
 llvm::Error Trainer::runPart(Update &update, int64_t after) {
   UpdateSettings settings{schedule, options.seed, options.accumulate};
   if (!runsOn) {
-    auto outcome = runBatch(session, settings, update.step, after);
+    auto outcome = runBatch(*running, settings, update.step, after);
     if (!outcome)
       return outcome.takeError();
     update.seconds += outcome->seconds;
@@ -494,7 +519,7 @@ void Trainer::place(Update &update, DataPosition behind) const {
   place.inEpoch = update.at.position / batch + 1;
   place.epochEnds = behind.epoch != update.at.epoch;
   place.stepsDone = update.step - before;
-  place.samples = place.stepsDone * options.accumulate * batch;
+  place.samples = samplesTaken;
   if (end != INT64_MAX)
     place.stepsLeft = end - update.step;
 }
@@ -533,8 +558,7 @@ llvm::Error Trainer::endStep(const Update &update, DataPosition position) {
 }
 
 llvm::Error Trainer::runSteps(BatchStream &batches) {
-  int64_t batch = batchSize(session.manifest()) * session.ranks().size();
-  int64_t perEpoch = source.numSamples().value_or(0) / batch;
+  int64_t perEpoch = batchesIn(source.numSamples().value_or(0));
   int64_t epochs = options.epochsBefore + options.epochs;
   progress = std::make_unique<ProgressLine>(options.progress, epochs, perEpoch);
   end = updates.value_or(INT64_MAX);
@@ -599,7 +623,8 @@ llvm::Expected<TrainResult> Trainer::run() {
   if (llvm::Error error = feeder->compareFirst(options.seed, position))
     return std::move(error);
   auto batches =
-      BatchStream::create(std::move(*feeder), source, options.seed, position);
+      BatchStream::create(std::move(*feeder), source, options.seed, position,
+                          options.smaller ? options.leastSamples : 0);
   if (!batches)
     return batches.takeError();
   if (llvm::Error error = setSeed(session, options.seed))

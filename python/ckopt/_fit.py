@@ -233,7 +233,8 @@ class Batches:
             filled += taken
             self._at += taken
             self._left -= taken
-        if 0 < filled < count and self._strict:
+        least = self._step._open[1] if self._step._open and self._step._open[0] == "batch" else count
+        if 0 < filled < least and self._strict:
             raise InputError(f"the last batch of an epoch has {filled} samples, the step was "
                              f"compiled for {count}")
         if self._first and filled == count:

@@ -376,8 +376,9 @@ class CompiledStep:
             it, and raise an exception, which ends the run.
         progress: writes a line an epoch to the standard error of the process.
 
-        Samples that do not fill the last batch of an epoch are skipped, counted and
-        said, or an InputError, as ``last_batch`` says. Ctrl-C is heard between
+        Samples that do not fill the last batch of an epoch train as they are if the
+        step has a range of batches that holds their number; else they are skipped,
+        counted and said, or an InputError, as ``last_batch`` says. Ctrl-C is heard between
         updates; the step then stands after the last one.
         """
         self._not_in_fit()
@@ -628,13 +629,14 @@ class CompiledStep:
         return f"<ckopt.CompiledStep({takes}), {self.updates} updates>"
 
 
-def batches(batch: int, *, epochs: int = 1, seed: int = 0,
+def batches(batch: int, *, epochs: int = 1, seed: int = 0, rest: bool = False,
             **arrays: Any) -> Iterator[State]:
     """Yields batches of arrays [samples, ...] as ``ckopt train`` draws them.
 
     Each epoch has the samples in a new order, a function of (seed, epoch); those
-    that do not fill the last batch are left out. With the same seed a step gets
-    the bits that it gets from the driver.
+    that do not fill the last batch are left out or, with ``rest``, make a smaller
+    one, for a step with a range of batches. With the same seed a step gets the
+    bits that it gets from the driver.
     """
     if batch < 1 or epochs < 0:
         raise UsageError(f"batch={batch} and epochs={epochs} are no numbers of samples and epochs")
@@ -643,10 +645,10 @@ def batches(batch: int, *, epochs: int = 1, seed: int = 0,
     if len(set(counts.values())) != 1:
         raise UsageError(f"arrays of as many samples are needed, not {counts}")
     samples = next(iter(counts.values()))
-    if samples < batch:
+    if samples < batch and not rest:
         raise InputError(f"{samples} samples do not fill one batch of {batch}")
     for epoch in range(epochs):
         order = _ckopt.epoch_order(samples, seed, epoch)
-        for start in range(0, samples - batch + 1, batch):
+        for start in range(0, samples if rest else samples - batch + 1, batch):
             chosen = order[start:start + batch]
             yield {name: value[chosen] for name, value in arrays.items()}

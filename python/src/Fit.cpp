@@ -215,7 +215,7 @@ llvm::Expected<TensorMap> readBatch(StepRun &run,
 }
 
 /// An error where the samples that train do not fill whole batches.
-llvm::Error checkWhole(const StepRun &run, const BatchSource &source,
+llvm::Error checkWhole(StepRun &run, const BatchSource &source,
                        double holdout) {
   auto samples = source.numSamples();
   if (!samples)
@@ -223,7 +223,7 @@ llvm::Error checkWhole(const StepRun &run, const BatchSource &source,
   // As DatasetSource::holdOut() counts.
   int64_t held = int64_t(std::floor(double(*samples) * holdout + 1e-9));
   int64_t rest = (*samples - held) % run.batch();
-  if (rest == 0)
+  if (rest == 0 || rest >= leastBatch(run.session().manifest()))
     return llvm::Error::success();
   return inputError("the last batch of an epoch has " + llvm::Twine(rest) +
                     " samples, the step was compiled for " +

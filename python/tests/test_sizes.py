@@ -67,6 +67,31 @@ def test_a_run_of_batches_of_any_size():
     assert step.predict(x=ids["x"]).shape == (9, 10)
 
 
+def test_the_last_batch_of_an_epoch_is_trained():
+    """By the library's loop, a loop over batches, and batches of an iterator: the same bits."""
+    def make(**more):
+        return ckopt.compile(MODEL, loss="cross_entropy", batch="2..32", optimizer="adam", **more,
+                             **SETTINGS)
+
+    rng = numpy.random.default_rng(5)
+    arrays = dict(x=rng.random((75, 1, 8, 8), "f4"), y=rng.integers(0, 10, 75))
+    loop, fitted, pulled = make(), make(), make(last_batch="error")
+    for batch in ckopt.batches(32, epochs=2, seed=1, rest=True, **arrays):
+        loop(**batch)
+    result = fitted.fit(arrays, epochs=2)
+    assert (result.steps, result.dropped, fitted.skipped) == (6, 0, 0)
+    pulled.fit(list(ckopt.batches(32, seed=1, rest=True, **arrays)))
+    assert pulled.updates == 3
+    state = loop.state_dict()
+    for name, value in fitted.state_dict().items():
+        assert (value == state[name]).all(), name
+    strict = make(last_batch="error")
+    strict.fit(arrays)
+    few = make(last_batch="error")
+    with pytest.raises(ckopt.InputError, match="the last batch of an epoch has 1 samples"):
+        few.fit(list(ckopt.batches(32, rest=True, x=arrays["x"][:33], y=arrays["y"][:33])))
+
+
 def test_small_sizes_are_measured_below_their_plan():
     for size in (1, 8, 9, 16):
         step = ckopt.compile(MODEL, loss="cross_entropy", batch="1..16", budget="min",
@@ -102,6 +127,25 @@ def test_lengths_of_a_range(lengths):
         assert_same_gradients(step, make(length), dict(input_ids=ids, labels=ids), 1e-5)
     with pytest.raises(ckopt.InputError, match="has 65 along 'seq'.*for 2 to 64"):
         step.gradients(input_ids=numpy.zeros((3, 65), int), labels=numpy.zeros((3, 65), int))
+
+
+def test_a_loss_in_blocks_of_any_length(lengths):
+    """Their number is that of the largest length; what they lack is filled."""
+    def make(seq, **more):
+        return ckopt.compile(lengths, optimizer="none", batch=3, dim={"seq": seq},
+                             compute_type="f64", evaluation=False, **more, **SETTINGS)
+
+    rng = numpy.random.default_rng(4)
+    whole, step = make("2..64", chunk_vocab="off"), make("2..64", chunk_vocab=16)
+    assert step.memory["planned_peak_bytes"] < whole.memory["planned_peak_bytes"]
+    for length in (64, 2, 3, 8, 9, 37, 63):
+        ids = rng.integers(0, 64, (3, length))
+        labels = numpy.where(rng.random((3, length)) < 0.3, -100, ids)
+        assert_same_gradients(step, make(length, chunk_vocab="off"),
+                              dict(input_ids=ids, labels=labels), 1e-9)
+        memory = step.at(dim={"seq": length}).memory
+        assert memory["measured_peak_bytes"] <= memory["planned_peak_bytes"]
+    assert step.memory["measured_peak_bytes"] == step.memory["planned_peak_bytes"]
 
 
 def test_lengths_recompute_as_they_must(lengths):

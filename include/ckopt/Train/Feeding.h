@@ -46,6 +46,8 @@ public:
   /// Writes the batch, or this rank's part of it, to the session; compares it
   /// before if agree() has not.
   llvm::Error write();
+  /// Writes the batch's first samples to the session of a batch of that many.
+  llvm::Error write(Session &smaller, int64_t samples);
   /// Compares the first sample behind `at` with rank 0's, if later ones are not
   /// compared: files that differ under one name usually differ from the start.
   llvm::Error compareFirst(uint64_t seed, DataPosition at);
@@ -75,16 +77,23 @@ private:
   std::vector<HostTensor> values;
 };
 
-/// The batches of a training run: complete ones, epoch after epoch.
+/// The batches of a training run, epoch after epoch: complete ones, and the
+/// last of an epoch where smaller batches are taken.
 class BatchStream {
 public:
+  /// Returns the session of a batch of fewer samples.
+  using Smaller = llvm::function_ref<llvm::Expected<Session *>(int64_t)>;
+
   /// Begins at `start`; an error if no batch can begin there, or if the samples
   /// do not fill one.
+  /// `least` is that of a last batch; 0: all are complete.
   static llvm::Expected<BatchStream> create(Feeder feeder, BatchSource &source,
-                                            uint64_t seed, DataPosition start);
+                                            uint64_t seed, DataPosition start,
+                                            int64_t least = 0);
 
-  /// Writes the batch at position() to the session, and goes on to the next.
-  llvm::Error feed();
+  /// Writes the batch at position() to the session (or to one that `smaller`
+  /// returns), goes on to the next, and returns its number of samples.
+  llvm::Expected<int64_t> feed(Smaller smaller);
   /// Finds out whether the epoch has ended, if the source does not know its
   /// number of samples.
   llvm::Error lookAhead();
@@ -95,9 +104,10 @@ public:
   int64_t dropped() const { return rest; }
 
 private:
-  BatchStream(Feeder feeder, BatchSource &source, uint64_t seed)
-      : feeder(std::move(feeder)), source(&source), seed(seed),
+  BatchStream(Feeder feeder, BatchSource &source, uint64_t seed, int64_t least)
+      : feeder(std::move(feeder)), source(&source), seed(seed), least(least),
         count(source.numSamples()) {}
+  bool takes(int64_t samples) const { return least && samples >= least; }
   llvm::Expected<bool> take();
   llvm::Expected<bool> load();
   llvm::Error checkEnd();
@@ -106,11 +116,12 @@ private:
   Feeder feeder;
   BatchSource *source;
   uint64_t seed;
+  int64_t least;
   std::optional<int64_t> count;
   DataPosition at;
   int64_t rest = 0;
   bool placed = false; ///< the source stands at `at`
-  bool loaded = false; ///< the feeder has the batch at `at`
+  int64_t loaded = 0;  ///< the feeder has these samples of the batch at `at`
 };
 
 } // namespace ckopt

@@ -99,6 +99,12 @@ struct TrainOptions {
   std::function<llvm::Error(int64_t steps)> trained;
   /// Writes the weights for keepBest=FILE.onnx; null: the step's own function.
   std::function<llvm::Error(const std::string &path)> writeWeights;
+  /// Makes the session of a batch of fewer samples, in the arena of the run's;
+  /// null: samples at an epoch's end that fill no batch are left out. Set for
+  /// steps that were compiled for a range of batches.
+  std::function<llvm::Expected<std::unique_ptr<Session>>(int64_t samples)>
+      smaller;
+  int64_t leastSamples = 0; ///< of a batch that `smaller` takes
 };
 
 /// The messages between ranks in the last update.
@@ -147,6 +153,9 @@ struct TrainResult {
 
 /// The batch size that the step was compiled for.
 int64_t batchSize(const runtime::Manifest &manifest);
+/// Returns the least number of samples of a batch: another one than batchSize()
+/// where that is the size that the step leaves open.
+int64_t leastBatch(runtime::Manifest manifest);
 
 /// Loads the arrays of the step's inputs and targets from those files, and
 /// checks all values.
