@@ -31,7 +31,7 @@ using namespace ckopt;
 static constexpr double scalarRate = 1e9;
 
 /// Operations on a score of attention between the products.
-static constexpr double kScorePasses = 20, kScoreDropout = 16;
+static constexpr double kScorePasses = 20, kScoreDropout = 16, kScoreCap = 30;
 
 /// Returns the share of the peak rate that a contraction with this smallest
 /// dimension reaches. What keeps blocks of a device from it is counted by its
@@ -86,10 +86,11 @@ static double attentionSeconds(ContractionOpInterface op, double flops,
   products *= isGradient ? rates.attentionGradient : 1;
   int64_t terms =
       isGradient ? 3 * columns(0) + 2 * columns(2) : columns(0) + columns(2);
+  double passes = kScorePasses + (randomSite(op) ? kScoreDropout : 0) +
+                  (op->hasAttr("softcap") ? kScoreCap : 0);
   return products /
              (rates.matmul * sizeEfficiency(op.getSmallestDimension(), rates)) +
-         (randomSite(op) ? kScorePasses + kScoreDropout : kScorePasses) *
-             flops / (2 * double(terms) * rates.vector);
+         passes * flops / (2 * double(terms) * rates.vector);
 }
 
 static double contractionSeconds(ContractionOpInterface op, double flops,

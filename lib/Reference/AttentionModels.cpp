@@ -22,7 +22,8 @@ template <typename Op> class ScoreRows {
 public:
   ScoreRows(Op op, Operands in)
       : in(in), causal(op.getCausalOffset()), window(op.getWindowSize()),
-        fill(op.getFillValue()), scale(op.getScale().convertToDouble()) {
+        fill(op.getFillValue()), scale(op.getScale().convertToDouble()),
+        cap(op.getCapValue()) {
     ArrayRef<int64_t> q = in[0]->getShape(), k = in[1]->getShape();
     rank = int64_t(q.size());
     batch = rank == 4 ? q[0] : 1;
@@ -86,14 +87,26 @@ public:
     return !mask || mask->get(elementOf(*mask, row, key)) != 0;
   }
 
-  double score(int64_t row, int64_t keyRow, int64_t key) const {
-    if (!allows(row, key))
-      return fill;
+  double product(int64_t row, int64_t keyRow, int64_t key) const {
     double sum = 0;
     for (int64_t d = 0; d < depth; ++d)
       sum += in[0]->real(row * depth + d) *
              in[1]->real((keyRow + key) * depth + d);
-    sum *= scale;
+    return sum * scale;
+  }
+
+  /// Returns the derivative of a score that is allowed by its product.
+  double slope(int64_t row, int64_t keyRow, int64_t key) const {
+    double t = cap ? std::tanh(product(row, keyRow, key) / cap) : 0;
+    return 1 - t * t;
+  }
+
+  double score(int64_t row, int64_t keyRow, int64_t key) const {
+    if (!allows(row, key))
+      return fill;
+    double sum = product(row, keyRow, key);
+    if (cap)
+      sum = cap * std::tanh(sum / cap);
     return bias ? sum + bias->real(elementOf(*bias, row, key)) : sum;
   }
 
@@ -107,7 +120,7 @@ public:
 
   Operands in;
   std::optional<int64_t> causal, window;
-  double fill, scale;
+  double fill, scale, cap;
   double ratio;
   const Tensor *bias, *mask, *segments;
   size_t seed, rest; ///< operands: 0 for none, the one after all these
@@ -186,8 +199,9 @@ static LogicalResult interpretAttentionGrad(AttentionGradOp op, Operands in,
             p * factor * grad.real(row * rows.width + d);
       if (!rows.allows(row, j) && !std::isnan(p))
         continue;
-      double ds =
-          scale * p * (factor * rows.times(grad, row, keyRow, j) - delta);
+      double ds = scale * p *
+                  (factor * rows.times(grad, row, keyRow, j) - delta) *
+                  rows.slope(row, keyRow, j);
       for (int64_t d = 0; d < rows.depth; ++d) {
         out[0].real(row * rows.depth + d) +=
             ds * in[1]->real((keyRow + j) * rows.depth + d);

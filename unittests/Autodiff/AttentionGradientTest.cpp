@@ -23,6 +23,7 @@ struct Extras {
   std::optional<Ints> segments = {}; ///< their numbers, of all samples
   bool zeroEmptyRows = false, lse = false;
   double ratio = 0; ///< of a dropout
+  std::optional<double> cap = {};
 };
 
 GradientCase attention(std::string name, Ints query, Ints key, Ints value,
@@ -55,6 +56,7 @@ GradientCase attention(std::string name, Ints query, Ints key, Ints value,
     auto op = AttentionOp::create(
         ops, b.loc, in[0], in[1], in[2], bias, mask, segments, scalar(3),
         scalar(5), ops.getF64FloatAttr(0.7),
+        extras.cap ? ops.getF64FloatAttr(*extras.cap) : FloatAttr(),
         extras.fill ? ops.getF64FloatAttr(*extras.fill) : FloatAttr(),
         extras.causal ? ops.getI64IntegerAttr(*extras.causal) : IntegerAttr(),
         extras.window ? ops.getI64IntegerAttr(*extras.window) : IntegerAttr(),
@@ -102,6 +104,19 @@ std::vector<GradientCase> attentionCases() {
                  .window = 3,
                  .segments = Ints{1, 1, 1, 1, 4},
                  .lse = true}),
+      attention("cap", q, k, v, {.cap = 1.5}),
+      attention("cap_of_groups_and_bias", q, k2, v2,
+                {.bias = Ints{2, 4, 5, 6}, .causal = 0, .cap = 0.8}),
+      attention("cap_and_finite_fill", q, k, v,
+                {.mask = Ints{2, 1, 5, 6}, .fill = -1.5, .cap = 2}),
+      attention("cap_and_dropout", q, q, v5,
+                {.causal = 0,
+                 .window = 3,
+                 .segments = Ints{1, 1, 1, 1, 4},
+                 .ratio = 0.3,
+                 .cap = 1}),
+      attention("cap_and_lse", q, k2, v2,
+                {.bias = Ints{5, 6}, .lse = true, .cap = 1.2}),
       attention("lse", q, k2, v2, {.bias = Ints{5, 6}, .lse = true}),
   };
 }

@@ -66,6 +66,11 @@ AttentionDesc dropped(AttentionDesc a, double ratio) {
   return a;
 }
 
+AttentionDesc capped(AttentionDesc a, double cap) {
+  a.cap = bitsOf(cap);
+  return a;
+}
+
 AttentionDesc causal(AttentionDesc a, int64_t offset, bool zeros = false) {
   a.causal = true;
   a.offset = offset;
@@ -207,7 +212,10 @@ private:
     int64_t g = h / (a.heads / a.keyHeads);
     double scale = 0.3, fill, greatest = kNone, sum = 0, delta = 0;
     std::memcpy(&fill, &a.fill, sizeof(fill));
-    std::vector<double> p(size_t(a.keys)), kept(size_t(a.keys), 1.0);
+    std::vector<double> p(size_t(a.keys)), kept(size_t(a.keys), 1.0),
+        slopes(size_t(a.keys), 1.0);
+    double cap;
+    std::memcpy(&cap, &a.cap, sizeof(cap));
     int64_t element = ((b * a.heads + h) * a.queries + i) * a.keys;
     double ratio;
     std::memcpy(&ratio, &a.ratio, sizeof(ratio));
@@ -221,6 +229,10 @@ private:
       for (int64_t d = 0; d < a.depth; ++d)
         s += double(t.q[at(a.q, b, h, i) + d]) * t.k[at(a.k, b, g, j) + d];
       s *= scale;
+      if (cap != 0) {
+        slopes[j] = 1 - std::pow(std::tanh(s / cap), 2);
+        s = cap * std::tanh(s / cap);
+      }
       if (a.hasBias)
         s += t.bias[at(a.bias, b, h, i) + j * a.bias[3]];
       const int64_t *segments = t.segments.data() + b * a.segments;
@@ -249,7 +261,8 @@ private:
         dp += grad * t.v[at(a.v, b, g, j) + d];
         dv[at(a.vGrad, b, g, j) + d] += kept[j] * p[j] / sum * grad;
       }
-      double ds = open[j] ? scale * p[j] / sum * (kept[j] * dp - delta) : 0;
+      double ds =
+          open[j] ? scale * slopes[j] * p[j] / sum * (kept[j] * dp - delta) : 0;
       for (int64_t d = 0; d < a.depth; ++d) {
         dq[at(a.qGrad, b, h, i) + d] += ds * t.k[at(a.k, b, g, j) + d];
         dk[at(a.kGrad, b, g, j) + d] += ds * t.q[at(a.q, b, h, i) + d];
@@ -363,6 +376,32 @@ TEST(Attention, Causality) {
   both(causal(sized(1, 2, 2, 150, 150, 8, 8), 0));
   both(causal(sized(1, 2, 2, 70, 150, 8, 8, true), 80));
   both(causal(sized(2, 1, 1, 40, 20, 8, 8), 3));
+}
+
+// From scores that it hardly changes to those that it makes all the same.
+TEST(Attention, Caps) {
+  for (double cap : {0.01, 0.3, 2.0, 50.0}) {
+    both(capped(sized(2, 3, 3, 7, 5, 4, 3), cap));
+    both(capped(causal(sized(1, 4, 2, 150, 150, 8, 8, true), 0), cap));
+  }
+  both(capped(windowed(causal(sized(1, 1, 1, 700, 700, 4, 4), 0), 100), 0.5));
+  both(capped(causal(sized(1, 2, 1, 300, 1030, 8, 8), 700), 0.5));
+}
+
+TEST(Attention, CapsBesideTheRest) {
+  AttentionDesc a = capped(sized(2, 4, 2, 70, 66, 8, 8), 0.7);
+  a.hasBias = true; // added to what is capped
+  a.bias[1] = 70 * 66, a.bias[2] = 66, a.bias[3] = 1;
+  both(a);
+  both(masked(a, kNone));
+  both(masked(a, -1.5));
+  both(dropped(causal(a, 0), 0.3));
+  both(packed(causal(capped(sized(2, 2, 2, 150, 150, 8, 8), 1), 0)));
+  both(masked(
+      windowed(packed(causal(capped(sized(1, 2, 2, 140, 140, 8, 8), 1), 0)), 50,
+               /*zeros=*/true),
+      kNone));
+  both(windowed(capped(sized(1, 1, 1, 300, 120, 8, 8), 1), 40, /*zeros=*/true));
 }
 
 TEST(Attention, Windows) {
@@ -533,6 +572,7 @@ TEST(Attention, Halves) {
   for (const AttentionDesc &a :
        {sized(1, 2, 2, 130, 197, 64, 64, true),
         causal(sized(1, 2, 1, 150, 530, 8, 24), 380), grouped,
+        capped(causal(sized(1, 2, 1, 150, 530, 8, 24), 380), 0.5),
         packed(windowed(causal(sized(1, 2, 1, 530, 530, 8, 24), 0), 99))}) {
     checkHalves<ckopt::BFloat16>(a, 0x1p-8);
     checkHalves<ckopt::Half>(a, 0x1p-10);
@@ -564,6 +604,12 @@ TEST(Attention, DescriptorsAreChecked) {
   desc.attention.ratio = bitsOf(1);
   EXPECT_NE(check(desc).find("ratio of a dropout"), std::string::npos);
   desc.attention.ratio = 0;
+  desc.attention = capped(desc.attention, -1);
+  EXPECT_NE(check(desc).find("capped at a positive"), std::string::npos);
+  desc.attention = capped(desc.attention, 50);
+  EXPECT_EQ(describe(desc),
+            "attention gradient f32 1x4: 8x8, heads of 4, capped");
+  EXPECT_EQ(check(desc), "");
   desc.dtype = DType::I64;
   EXPECT_NE(check(desc).find("floating-point"), std::string::npos);
 }

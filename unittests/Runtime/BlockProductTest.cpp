@@ -172,6 +172,35 @@ TEST_P(Blocks, ExponentialsOfRows) {
   EXPECT_NEAR(some.sum, sum, 1e-6 * sum);
 }
 
+// Of all sizes, also where the function is its end, and where a row ends within
+// a vector.
+TEST_P(Blocks, CapsOfRows) {
+  const RowPasses<float> &passes = rowPasses<float>(GetParam());
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> before{0, infinity, -infinity, NAN};
+  for (float x = 1e-30f; x < 1e30f; x *= 1.01f)
+    before.insert(before.end(), {x, -x});
+  int64_t count = int64_t(before.size()), room = roundUp(count, kRowPad);
+  std::vector<float> row(before), slopes(size_t(room), 7), alone(before);
+  row.resize(size_t(room), 7), alone.resize(size_t(room), 7);
+  RowCap<float> by{50, 0.02f};
+  passes.cap(row.data(), count, by, slopes.data());
+  passes.cap(alone.data(), count, by, nullptr);
+  for (size_t i = 0; i < before.size(); ++i) {
+    double t = std::tanh(double(before[i]) / 50);
+    if (std::isnan(before[i])) {
+      EXPECT_TRUE(std::isnan(row[i]) && std::isnan(slopes[i]));
+      continue;
+    }
+    EXPECT_NEAR(row[i], 50 * t, 5e-7 * std::abs(50 * t)) << before[i];
+    EXPECT_NEAR(slopes[i], 1 - t * t, 5e-7) << before[i];
+    EXPECT_EQ(alone[i], row[i]);
+  }
+  std::vector<float> product{3, 5};
+  passes.multiply(product.data(), 2, slopes.data());
+  EXPECT_EQ(product, (std::vector<float>{3, 0}));
+}
+
 std::string nameOf(const testing::TestParamInfo<Instructions> &info) {
   return info.param == Instructions::Plain  ? "Plain"
          : info.param == Instructions::Avx2 ? "Avx2"

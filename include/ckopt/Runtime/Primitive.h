@@ -160,7 +160,9 @@ struct AttentionDesc {
   int64_t segments = 0;       ///< stride of samples
   bool zeroEmptyRows = false; ///< rows without keys: zeros, else NaN
   bool hasDropout = false;
-  uint64_t scale = 0, fill = 0, ratio = 0; ///< the bits of doubles
+  /// The bits of doubles; cap: scores s become cap * tanh(s / cap), 0: they do
+  /// not.
+  uint64_t scale = 0, cap = 0, fill = 0, ratio = 0;
   bool operator==(const AttentionDesc &) const = default;
 };
 

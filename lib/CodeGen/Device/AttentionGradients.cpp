@@ -156,7 +156,10 @@ void AttentionTile::weighScores(TileProducts &tile, const Gradient &g,
   Type i32 = e.b.getI32Type();
   Value allOpen = e.constant(i32, int64_t(0));
   auto weight = [&](int64_t sum, Value, Place query, Place key) {
-    auto [s, open] = score(g.head, query, key, tile.read(g.products, sum));
+    auto [s, open, slope] =
+        score(g.head, query, key, tile.read(g.products, sum));
+    if (slope)
+      tile.write(g.slopes, sum, slope);
     if (g.open)
       allOpen =
           e.ori(allOpen, e.select(open, e.constant(i32, int64_t(1) << sum),
@@ -191,6 +194,8 @@ void AttentionTile::weighGradients(TileProducts &tile, const Gradient &g,
     }
     Value weight =
         e.mul(p, e.sub(grad, queryNumber(e, g.numbers, query.own, 2)));
+    if (g.slopes)
+      weight = e.mul(weight, tile.read(g.slopes, sum));
     // A finite fill may have a probability; it has no gradient.
     if (g.open) {
       Value bits = tile.read(g.open, 0);
@@ -218,6 +223,8 @@ AttentionTile::Gradient AttentionTile::gradientOf(TileProducts &tile,
   g.products = tile.numbers(TileProducts::kSums);
   if (a.hasDropout)
     g.probabilities = tile.numbers(TileProducts::kSums);
+  if (a.cap)
+    g.slopes = tile.numbers(TileProducts::kSums);
   if (a.hasMask)
     g.open = e.privateBuffer(e.b.getI32Type(), TileProducts::kThreads, 1);
   g.numbers = e.sharedBuffer(e.b.getF32Type(), 4 * kTile);

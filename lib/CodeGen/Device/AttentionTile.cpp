@@ -23,7 +23,8 @@ AttentionTile::AttentionTile(Emitter &e, const runtime::AttentionDesc &desc,
     : e(e), a(desc), in(operands), form(form), isGradient(isGradient),
       scale(float(llvm::bit_cast<double>(a.scale))),
       fill(float(llvm::bit_cast<double>(a.fill))),
-      keptFactor(1 / (1 - float(llvm::bit_cast<double>(a.ratio)))) {
+      keptFactor(1 / (1 - float(llvm::bit_cast<double>(a.ratio)))),
+      cap(llvm::bit_cast<double>(a.cap)) {
   if (!a.hasDropout)
     return;
   Type i64 = e.b.getI64Type();
@@ -135,7 +136,13 @@ AttentionTile::Score AttentionTile::score(const Head &h, Place query, Place key,
                        {strides[0], strides[1], strides[2]});
     return e.add(row, e.mul(within(key, a.keys), e.index(strides[3])));
   };
-  Value s = e.mul(sum, number(scale)), open;
+  Value s = e.mul(sum, number(scale)), open, slope;
+  if (cap != 0) {
+    Value t = emitTanh(e, e.mul(s, number(1 / cap)));
+    s = e.mul(t, number(cap));
+    if (isGradient)
+      slope = e.fma(e.neg(t), t, number(1));
+  }
   if (a.hasBias)
     s = e.add(s, in.bias.load(e, offset(a.bias), 1, /*inside=*/{}));
   if (a.causal) {
@@ -162,7 +169,7 @@ AttentionTile::Score AttentionTile::score(const Head &h, Place query, Place key,
     s = e.select(open, s, number(fill));
   if (exists)
     s = e.select(exists, s, number(kEmpty));
-  return {s, open};
+  return {s, open, slope};
 }
 
 Value AttentionTile::keeps(const Head &h, Place query, Place key) {

@@ -112,9 +112,10 @@ private:
   struct Head {
     Value batch, head, keyHead;
   };
-  /// A score after masks, and whether they allow the key (null: always).
+  /// A score after masks, whether they allow the key (null: always), and the
+  /// derivative of the cap (null: there is none, or no gradient).
   struct Score {
-    Value value, open;
+    Value value, open, slope;
   };
   /// A query or key: one of a block of 64, counted from a start that all
   /// threads share.
@@ -128,6 +129,7 @@ private:
     bool byKeys = false; ///< rows of the tile are keys
     Value products;      ///< private: results of matmuls, of a tile
     Value probabilities; ///< private, only with a dropout
+    Value slopes;        ///< private, only with a cap: its derivatives
     Value open;    ///< private, only with a mask: a bit for each score, set if
                    ///< allowed
     Value numbers; ///< shared: numbers of queries
@@ -257,6 +259,7 @@ private:
   OperandForm form;
   bool isGradient;
   float scale, fill, keptFactor;
+  double cap;
   /// Of a dropout: the words of the counter, and the block of element 0.
   Value key0, key1, step, site, firstBlock;
 };

@@ -227,6 +227,7 @@ static LogicalResult describeScores(Op op, runtime::AttentionDesc &desc) {
     desc.segments = desc.keys;
   desc.zeroEmptyRows = op.getZeroEmptyRows();
   desc.scale = llvm::bit_cast<uint64_t>(op.getScale().convertToDouble());
+  desc.cap = llvm::bit_cast<uint64_t>(op.getCapValue());
   desc.fill = llvm::bit_cast<uint64_t>(op.getFillValue());
   desc.hasDropout = op.getSeed() != nullptr;
   if (desc.hasDropout)

@@ -184,7 +184,7 @@ template <typename IO, typename Desc> void attentionFields(IO &io, Desc &d) {
   io.field(d.hasWindow), io.field(d.window);
   io.field(d.hasSegments), io.field(d.segments);
   io.field(d.hasDropout);
-  io.field(d.scale), io.field(d.fill), io.field(d.ratio);
+  io.field(d.scale), io.field(d.cap), io.field(d.fill), io.field(d.ratio);
 }
 
 template <typename IO, typename T> void tensorFields(IO &io, T &t) {

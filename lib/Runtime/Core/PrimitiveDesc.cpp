@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 using namespace ckopt::runtime;
 
@@ -136,7 +137,8 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
     return text + (a.causal ? ", causal" : "") +
            (a.hasWindow ? ", window " + std::to_string(a.window) : "") +
            (a.hasSegments ? ", segments" : "") + (a.hasBias ? ", bias" : "") +
-           (a.hasMask ? ", mask" : "") + (a.hasDropout ? ", dropout" : "");
+           (a.hasMask ? ", mask" : "") + (a.hasDropout ? ", dropout" : "") +
+           (a.cap ? ", capped" : "");
   }
   if (isOfRanks(desc.kind))
     return describeRanks(desc);
@@ -235,6 +237,9 @@ std::string checkAttention(const PrimitiveDesc &desc) {
       return "extents must be positive and below 2^30";
   if (double ratio = std::bit_cast<double>(a.ratio); !(ratio >= 0 && ratio < 1))
     return "the ratio of a dropout lies in [0, 1)";
+  if (double cap = std::bit_cast<double>(a.cap);
+      a.cap && !(cap > 0 && std::isfinite(cap)))
+    return "scores are capped at a positive number";
   if (a.heads % a.keyHeads)
     return "query heads are not a multiple of key heads";
   if (a.offset < -kMaxAttentionExtent || a.offset > kMaxAttentionExtent)

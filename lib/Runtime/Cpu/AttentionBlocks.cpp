@@ -9,12 +9,14 @@
 // its heads, in blocks. A block of scores fits the L2 cache: one product makes
 // it, a pass makes exponentials of it, a second product adds to the result,
 // which is scaled wherever a row's greatest score grows from one block of keys
-// to the next, and by the row's sum at the end. What stays is the result and
-// each row's log of the sum of exponentials (lse), with what rounding took from
-// it. The gradient makes the block's probabilities again from lse, and five
-// products of it. Blocks and tiles outside of the bounds of their rows
-// (AttentionBounds.h) are left out. A dropout's random numbers are made again,
-// too; what it divides by is a factor of the result and of its gradient.
+// to the next, and by the row's sum at the end. Scores that have a cap get it
+// before anything else; the gradient multiplies by its derivative, a row's at a
+// time. What stays is the result and each row's log of the sum of exponentials
+// (lse), with what rounding took from it. The gradient makes the block's
+// probabilities again from lse, and five products of it. Blocks and tiles
+// outside of the bounds of their rows (AttentionBounds.h) are left out. A
+// dropout's random numbers are made again, too; what it divides by is a factor
+// of the result and of its gradient.
 //
 // Products are those of BlockProduct.h. What they multiply is copied into the
 // workspace first, converted to the type that is computed in (f32 for 16-bit
@@ -70,6 +72,8 @@ AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient)
       scale(static_cast<T>(std::bit_cast<double>(a.scale))),
       fill(static_cast<T>(std::bit_cast<double>(a.fill))),
       keptFactor(1 / (1 - static_cast<T>(std::bit_cast<double>(a.ratio)))),
+      cap{static_cast<T>(std::bit_cast<double>(a.cap)),
+          static_cast<T>(1 / std::bit_cast<double>(a.cap))},
       passes(rowPasses<T>(widestInstructions())),
       copies(blockCopies<S>(widestInstructions())),
       multiply(blockMultiply<T>(widestInstructions())) {
@@ -98,6 +102,8 @@ AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient)
     return;
   }
   slot.scoreGrads = place(blockRows * pitch);
+  if (a.cap)
+    slot.slopes = place(blockKeys);
   slot.outGrads = place(blockRows * widthPitch);
   slot.keys = place(blockKeys * depthPitch);
   slot.valuesAcross = place(panels * a.width);
@@ -257,7 +263,7 @@ AttentionBlocks<S>::exponentials(const Tensors &t, const Block &b, int64_t i,
                                  T *scores, T &greatest, T &sum,
                                  T *space) const {
   Keys own = ownKeys(b, i), all = passed(own);
-  combine(t, b, i, scores, own);
+  combine(t, b, i, scores, own, /*slopes=*/nullptr);
   RowSum<T> row =
       passes.exponentials(scores + all.first, all.second - all.first, greatest);
   if (a.hasDropout)
@@ -339,7 +345,8 @@ void AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b,
     Keys all = passed(own), of = bounds.keysOf(b.row + i, segmentBounds(space));
     T *p = scores + all.first, *g = grads + all.first;
     int64_t count = all.second - all.first;
-    combine(t, b, i, scores, own);
+    T *slopes = space + slot.slopes;
+    combine(t, b, i, scores, own, slopes);
     T delta = copies.dot(t.grad + at(a.grad, b.batch, b.head, b.row + i),
                          t.o + at(a.o, b.batch, b.head, b.row + i), a.width);
     const unsigned char *kept =
@@ -347,6 +354,8 @@ void AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b,
     if (kept)
       passes.applyMask(g, count, kept, 1, T(0));
     passes.gradients(p, g, count, row, delta);
+    if (a.cap)
+      passes.multiply(g, count, slopes + all.first);
     if (kept)
       passes.applyMask(p, count, kept, 1, T(0));
     // A fill that is finite may have a probability; it has no gradient.
@@ -378,8 +387,10 @@ void AttentionBlocks<S>::closeRow(const Block &b, int64_t i, bool bounded,
 
 template <typename S>
 void AttentionBlocks<S>::combine(const Tensors &t, const Block &b, int64_t i,
-                                 T *scores, Keys own) const {
+                                 T *scores, Keys own, T *slopes) const {
   auto [from, to] = passed(own);
+  if (a.cap)
+    passes.cap(scores + from, to - from, cap, slopes ? slopes + from : nullptr);
   if (t.bias)
     passes.addBias(scores + from, to - from,
                    t.bias + at(a.bias, b.batch, b.head, b.row + i) +

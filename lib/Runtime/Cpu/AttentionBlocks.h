@@ -157,10 +157,10 @@ private:
   static Keys ownKeys(const Block &b, int64_t i) {
     return {std::min(b.first[i], b.end[i]), b.end[i]};
   }
-  /// Adds bias and applies masks to the scores of a block's row i that passes
-  /// take.
-  void combine(const Tensors &t, const Block &b, int64_t i, T *scores,
-               Keys own) const;
+  /// Caps the scores of a block's row i that passes take, with their slopes
+  /// (null: none), adds bias and applies masks.
+  void combine(const Tensors &t, const Block &b, int64_t i, T *scores, Keys own,
+               T *slopes) const;
   /// Writes `value` where products read beside a row's own keys.
   static void closeRow(const Block &b, int64_t i, bool bounded, T *row,
                        Keys own, T value);
@@ -174,6 +174,7 @@ private:
   KeyBounds bounds;
   bool gradient;
   T scale, fill, keptFactor; ///< keptFactor: of what a dropout keeps
+  RowCap<T> cap;
   const RowPasses<T> &passes;
   const BlockCopies<S> &copies;
   void (*multiply)(const BlockProduct<T> &);
@@ -184,7 +185,7 @@ private:
     int64_t scores = 0, queries = 0, keysAcross = 0, kept = 0, values = 0,
             sums = 0, outputs = 0, scoreGrads = 0, outGrads = 0, keys = 0,
             valuesAcross = 0, queryGrads = 0, keyGrads = 0, valueGrads = 0,
-            segments = 0;
+            segments = 0, slopes = 0;
   } slot;
 };
 

@@ -7,7 +7,8 @@
 // body over vectors of 64 bytes, compiled three times (AVX-512, AVX2, baseline,
 // where the compiler splits the vectors), chosen once. Sums are kept in 16
 // lanes and added in a fixed order. exp is that of Cephes: two units in the
-// last place; below exp(-87) it is 0. A dropout's words are those of
+// last place; below exp(-87) it is 0. tanh is made of it, as generated kernels
+// do (CodeGen/Emit/MathFunctions.cpp). A dropout's words are those of
 // Philox.h, made for 64 elements at once. Guarantee: NaN stays NaN; the bits of
 // a row depend on the row and the machine alone. Complexity: linear.
 //
@@ -59,6 +60,31 @@ CKOPT_INLINE void expLanes(Lanes &x) {
   Lanes power;
   std::memcpy(&power, &exponent, sizeof(power));
   x = small ? Lanes{} : p * power;
+}
+
+/// x becomes tanh(x): 1 - 2 t / (1 + t), t = exp(-2 |x|), or near 0 Cephes'
+/// polynomial.
+CKOPT_INLINE void tanhLanes(Lanes &x) {
+  Bits bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  const Bits sign = bits & std::numeric_limits<int32_t>::min();
+  bits ^= sign;
+  Lanes magnitude;
+  std::memcpy(&magnitude, &bits, sizeof(magnitude));
+  Lanes t = magnitude * -2.0f;
+  expLanes(t);
+  const Lanes large = 1.0f - 2.0f * (t / (t + 1.0f));
+  std::memcpy(&bits, &large, sizeof(bits));
+  bits |= sign;
+  Lanes far;
+  std::memcpy(&far, &bits, sizeof(far));
+  const Lanes z = x * x;
+  Lanes p = Lanes{} - 5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  x = magnitude > 0.625f ? far : (p * z) * x + x;
 }
 
 CKOPT_INLINE float addLanes(const Lanes &lanes) {
@@ -116,6 +142,27 @@ CKOPT_INLINE void gradientsBody(float *scores, float *grads, int64_t count,
     grad = value * (grad - delta);
     storeLanes(grads + i, grad);
   }
+}
+
+CKOPT_INLINE void capBody(float *scores, int64_t count, const RowCap<float> &by,
+                          float *slopes) {
+  const float cap = by.cap, inverse = by.inverse;
+  int64_t padded = padRow(scores, count, 0);
+  Lanes value;
+  for (int64_t i = 0; i < padded; i += kRowPad) {
+    loadLanes(value, scores + i);
+    value = value * inverse;
+    tanhLanes(value);
+    storeLanes(scores + i, value * cap);
+    if (slopes)
+      storeLanes(slopes + i, 1.0f - value * value);
+  }
+}
+
+template <typename T>
+CKOPT_INLINE void multiplyBody(T *row, int64_t count, const T *factors) {
+  for (int64_t i = 0; i < count; ++i)
+    row[i] *= factors[i];
 }
 
 template <typename T>
@@ -227,6 +274,14 @@ CKOPT_INLINE const unsigned char *keepBody(const DropoutWords &words,
                                 const RowLse<float> &row, float delta) {       \
     gradientsBody(scores, grads, count, row, delta);                           \
   }                                                                            \
+  TARGET void cap##SUFFIX(float *scores, int64_t count,                        \
+                          const RowCap<float> &by, float *slopes) {            \
+    capBody(scores, count, by, slopes);                                        \
+  }                                                                            \
+  TARGET void multiply##SUFFIX(float *row, int64_t count,                      \
+                               const float *factors) {                         \
+    multiplyBody(row, count, factors);                                         \
+  }                                                                            \
   TARGET const unsigned char *keep##SUFFIX(const DropoutWords &words,          \
                                            int64_t first, int64_t count,       \
                                            unsigned char *to) {                \
@@ -242,7 +297,8 @@ CKOPT_INLINE const unsigned char *keepBody(const DropoutWords &words,
     applyMaskBody(row, count, mask, step, fill);                               \
   }                                                                            \
   constexpr RowPasses<float> kPasses##SUFFIX = {                               \
-      exponentials##SUFFIX, gradients##SUFFIX, keep##SUFFIX, addBias##SUFFIX,  \
+      exponentials##SUFFIX, gradients##SUFFIX, cap##SUFFIX,                    \
+      multiply##SUFFIX,     keep##SUFFIX,      addBias##SUFFIX,                \
       applyMask##SUFFIX};
 
 CKOPT_ROW_PASSES(Plain, )
@@ -274,6 +330,20 @@ void gradientsF64(double *scores, double *grads, int64_t count,
   }
 }
 
+void capF64(double *scores, int64_t count, const RowCap<double> &by,
+            double *slopes) {
+  for (int64_t i = 0; i < count; ++i) {
+    double t = std::tanh(scores[i] / by.cap);
+    scores[i] = t * by.cap;
+    if (slopes)
+      slopes[i] = 1 - t * t;
+  }
+}
+
+void multiplyF64(double *row, int64_t count, const double *factors) {
+  multiplyBody(row, count, factors);
+}
+
 void addBiasF64(double *row, int64_t count, const double *bias, int64_t step) {
   addBiasBody(row, count, bias, step);
 }
@@ -283,8 +353,9 @@ void applyMaskF64(double *row, int64_t count, const unsigned char *mask,
   applyMaskBody(row, count, mask, step, fill);
 }
 
-constexpr RowPasses<double> kPassesF64 = {exponentialsF64, gradientsF64,
-                                          keepPlain, addBiasF64, applyMaskF64};
+constexpr RowPasses<double> kPassesF64 = {
+    exponentialsF64, gradientsF64, capF64,      multiplyF64,
+    keepPlain,       addBiasF64,   applyMaskF64};
 
 } // namespace
 

@@ -43,6 +43,11 @@ struct DropoutWords {
 /// What `keep` may write beside the elements of a row.
 inline constexpr int64_t kKeepPad = 64;
 
+/// What `cap` takes: scores s become cap * tanh(s / cap).
+template <typename T> struct RowCap {
+  T cap, inverse;
+};
+
 /// The passes, for one element type and this machine's instructions.
 template <typename T> struct RowPasses {
   /// Replaces `count` scores by exp(score - greatest), the greatest of them and
@@ -52,6 +57,11 @@ template <typename T> struct RowPasses {
   /// the gradients of these, by those of the scores, p * (grad - delta).
   void (*gradients)(T *scores, T *grads, int64_t count, const RowLse<T> &row,
                     T delta);
+  /// Caps scores; writes the derivatives of the capped ones, if `slopes` is not
+  /// null.
+  void (*cap)(T *scores, int64_t count, const RowCap<T> &by, T *slopes);
+  /// Multiplies row[i] by factors[i].
+  void (*multiply)(T *row, int64_t count, const T *factors);
   /// Writes 1 for each of `count` elements, from `first` on, that a dropout
   /// keeps, and 0 for others; returns where the first of them stands.
   const unsigned char *(*keep)(const DropoutWords &words, int64_t first,

@@ -42,9 +42,15 @@ public:
     return b.make<MatMulOp>(group(x), group(y), true, false);
   }
 
-  /// The gradient of the scores by those of output and lse (or null), in lse's
-  /// type.
+  /// The gradient of the scores, as the softmax reads them, by those of output
+  /// and lse (or null), in lse's type.
   Value scoreGradient(Value outGrad, Value lseGrad);
+  /// The gradient of the products, times the scale, by that of the scores that
+  /// were made last.
+  Value beforeCap(Value gradient) {
+    return tanh ? b.sub(gradient, b.mul(gradient, b.mul(tanh, tanh)))
+                : gradient;
+  }
 
 private:
   Value group(Value x) {
@@ -74,6 +80,7 @@ private:
   RuleBuilder &b;
   ArrayRef<int64_t> query, key;
   SmallVector<int64_t> scores, grouped;
+  Value tanh; ///< of capped scores over the cap
 };
 } // namespace
 
@@ -115,6 +122,10 @@ Value Decomposed::allowed() {
 Value Decomposed::scoreGradient(Value outGrad, Value lseGrad) {
   Value s = b.mul(wide(times(op.getQuery(), op.getKey(), true, scores.back())),
                   op.getScale().convertToDouble());
+  if (double cap = op.getCapValue()) {
+    tanh = b.make<TanhOp>(b.mul(s, 1 / cap));
+    s = b.mul(tanh, cap);
+  }
   if (op.getBias())
     s = b.add(s, op.getBias());
   Value open = allowed();
@@ -151,8 +162,9 @@ static void attentionRule(AttentionOp op, RuleBuilder &b) {
         b.builder, b.loc, types, op.getQuery(), op.getKey(), op.getValue(),
         op.getBias(), op.getMask(), op.getSegments(), op.getSeed(),
         op.getStep(), op.getOutput(), op.getLse(), b.grad(0), op.getScaleAttr(),
-        op.getFillAttr(), op.getCausalAttr(), op.getWindowAttr(),
-        op.getZeroEmptyRowsAttr(), op.getRatioAttr(), op.getSiteAttr());
+        op.getSoftcapAttr(), op.getFillAttr(), op.getCausalAttr(),
+        op.getWindowAttr(), op.getZeroEmptyRowsAttr(), op.getRatioAttr(),
+        op.getSiteAttr());
     for (unsigned i = 0; i < 3; ++i)
       if (b.needs(i))
         b.set(i, grads.getResult(i));
@@ -166,7 +178,7 @@ static void attentionRule(AttentionOp op, RuleBuilder &b) {
   if (!b.grad(1) || !inputs)
     return;
   // Only what lse adds: the op above has the rest.
-  Value g = b.cast(scores.scoreGradient(nullptr, b.grad(1)),
+  Value g = b.cast(scores.beforeCap(scores.scoreGradient(nullptr, b.grad(1))),
                    getElementTypeOrSelf(op.getQuery()));
   double scale = op.getScale().convertToDouble();
   int64_t depth = tensorType(op.getQuery()).getShape().back();

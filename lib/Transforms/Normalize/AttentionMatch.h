@@ -108,7 +108,7 @@ private:
   /// Where rows are replaced by zeros before and after the softmax.
   mlir::Value emptyRows;
   bool zeroEmptyRows = false;
-  double scale = 1;
+  double scale = 1, cap = 0; ///< cap: of scores, 0: none
   mlir::SmallVector<mlir::Value> biases;
   /// Conditions, and whether keys are allowed where they hold.
   mlir::SmallVector<std::pair<mlir::Value, bool>> masks;

@@ -176,7 +176,8 @@ void AttentionMatch::rewrite() {
   auto made = AttentionOp::create(
       builder, loc, query, key, value, bias, mask, numbers,
       drops ? dropout.getSeed() : Value(), drops ? dropout.getStep() : Value(),
-      number(scale), mask && std::isfinite(fill) ? number(fill) : FloatAttr(),
+      number(scale), cap != 0 ? number(cap) : FloatAttr(),
+      mask && std::isfinite(fill) ? number(fill) : FloatAttr(),
       causal ? builder.getI64IntegerAttr(*causal) : IntegerAttr(),
       window ? builder.getI64IntegerAttr(*window) : IntegerAttr(),
       zeroEmptyRows ? builder.getUnitAttr() : UnitAttr(),

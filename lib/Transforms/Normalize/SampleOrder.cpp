@@ -260,9 +260,10 @@ void SampleOrder::rewrite() {
   auto result = AttentionOp::create(
       builder, attention.getLoc(), x[0], x[1], x[2], Value(), Value(), Value(),
       attention.getSeed(), attention.getStep(), attention.getScaleAttr(),
-      attention.getFillAttr(), attention.getCausalAttr(),
-      attention.getWindowAttr(), attention.getZeroEmptyRowsAttr(),
-      attention.getRatioAttr(), attention.getSiteAttr());
+      attention.getSoftcapAttr(), attention.getFillAttr(),
+      attention.getCausalAttr(), attention.getWindowAttr(),
+      attention.getZeroEmptyRowsAttr(), attention.getRatioAttr(),
+      attention.getSiteAttr());
   result->setDiscardableAttrs(attention->getDiscardableAttrDictionary());
   Value rows = b.transpose(result.getOutput(), {0, 2, 1, 3});
   auto first = cast<ReshapeOp>(behind.front());

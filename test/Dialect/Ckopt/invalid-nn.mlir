@@ -378,6 +378,15 @@ func.func @attention_fill(%q: tensor<2x5x3xf32>) {
 
 // -----
 
+func.func @attention_softcap(%q: tensor<2x5x3xf32>) {
+  // expected-error @+2 {{softcap must be a positive number, got 0}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = ckopt.attention %q, %q, %q {scale = 1.0 : f64, softcap = 0.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5x2xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_segments(%q: tensor<2x4x5x3xf32>, %s: tensor<4x5xi64>) {
   // expected-error @+2 {{segments need one number for each of as many keys as queries, got 'tensor<4x5xi64>'}}
   // expected-error @+1 {{failed to infer returned types}}

@@ -105,6 +105,10 @@ func.func @attention(%q: tensor<2x4x5x3xf32>, %k: tensor<2x2x6x3xf32>, %v: tenso
   // CHECK: ckopt.attention_grad %{{.*}}, %{{.*}}, %{{.*}} segments %[[S]] of
   %dq3, %dk3, %dv3 = ckopt.attention_grad %q, %q, %q segments %s of %o3, %l3 by %o3 {scale = 0.5 : f64} : (tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<1x5xi64>, tensor<2x4x5x3xf32>, tensor<2x4x5x2xf32>, tensor<2x4x5x3xf32>) -> (tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>)
   // lse of halves is f32.
+  // CHECK: ckopt.attention %{{.*}}, %{{.*}}, %{{.*}} {scale = 5.000000e-01 : f64, softcap = 5.000000e+01 : f64}
+  %o4, %l4 = ckopt.attention %q, %q, %q {scale = 0.5 : f64, softcap = 50.0 : f64} : (tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>) -> (tensor<2x4x5x3xf32>, tensor<2x4x5x2xf32>)
+  // CHECK: ckopt.attention_grad {{.*}} softcap = 5.000000e+01 : f64}
+  %dq4, %dk4, %dv4 = ckopt.attention_grad %q, %q, %q of %o4, %l4 by %o4 {scale = 0.5 : f64, softcap = 50.0 : f64} : (tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x2xf32>, tensor<2x4x5x3xf32>) -> (tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>, tensor<2x4x5x3xf32>)
   // CHECK: ckopt.attention {{.*}} -> (tensor<2x4x5x3xbf16>, tensor<2x4x5x2xf32>)
   %o2, %l2 = ckopt.attention %h, %h, %h {scale = 0.5 : f64} : (tensor<2x4x5x3xbf16>, tensor<2x4x5x3xbf16>, tensor<2x4x5x3xbf16>) -> (tensor<2x4x5x3xbf16>, tensor<2x4x5x2xf32>)
   return

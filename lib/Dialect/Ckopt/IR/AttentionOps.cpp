@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "InferTypes.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace ckopt;
 
@@ -61,6 +63,10 @@ static LogicalResult checkScores(std::optional<Location> loc, Adaptor op) {
   if ((op.getCausal() || op.getWindow() || op.getSegments()) && op.getFill())
     return emitOptionalError(loc, "causality, windows and segments fill with "
                                   "-inf; they take no fill");
+  if (double cap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 1;
+      !(cap > 0 && std::isfinite(cap)))
+    return emitOptionalError(loc, "softcap must be a positive number, got ",
+                             cap);
   bool drops = op.getSeed() != nullptr;
   if (bool(op.getStep()) != drops || op.getRatio().has_value() != drops ||
       op.getSite().has_value() != drops)

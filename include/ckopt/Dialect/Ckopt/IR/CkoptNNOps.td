@@ -54,8 +54,8 @@ class Ckopt_AttentionLike<string mnemonic, list<Trait> traits = []>
   dag scoreOperands = (ins Ckopt_FloatTensor:$query, Ckopt_FloatTensor:$key, Ckopt_FloatTensor:$value,
       Optional<Ckopt_FloatTensor>:$bias, Optional<Ckopt_BoolTensor>:$mask,
       Optional<2DTensorOf<[I64]>>:$segments, Optional<0DTensorOf<[I64]>>:$seed, Optional<0DTensorOf<[I64]>>:$step);
-  dag scoreAttrs = (ins F64Attr:$scale, OptionalAttr<F64Attr>:$fill, OptionalAttr<I64Attr>:$causal,
-      OptionalAttr<I64Attr>:$window, UnitAttr:$zero_empty_rows, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$site);
+  dag scoreAttrs = (ins F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, OptionalAttr<F64Attr>:$fill,
+      OptionalAttr<I64Attr>:$causal, OptionalAttr<I64Attr>:$window, UnitAttr:$zero_empty_rows, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$site);
   string attentionDecl = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Matrices">.decl
       # Ckopt_Contraction<"Attention">.decl # [{
     double getFlops();
@@ -73,6 +73,8 @@ class Ckopt_AttentionLike<string mnemonic, list<Trait> traits = []>
       return {getWindow() ? std::max<int64_t>(row - *getWindowSize() + 1, 0) : 0,
               getCausal() ? std::min(row + *getCausalOffset() + 1, keys) : keys};
     }
+    /// What scores are capped at, 0 where they are not.
+    double getCapValue() { return getSoftcap() ? getSoftcap()->convertToDouble() : 0; }
     double getFillValue() {
       return getFill() ? getFill()->convertToDouble() : -std::numeric_limits<double>::infinity();
     }
@@ -89,7 +91,8 @@ def Ckopt_AttentionOp : Ckopt_AttentionLike<"attention", [SampleAxisOpInterface]
   let description = [{
     query [batch, heads, queries, depth], key [batch, key heads, keys, depth], value [batch, key
     heads, keys, width]; without `batch` in rank 3. Query heads are a multiple of key heads; query
-    head h reads key head h / (heads / key heads). bias (added) and mask (true: allowed) broadcast
+    head h reads key head h / (heads / key heads). `softcap = c` (positive) makes c tanh(s / c) of each
+    score s = scale * query key^T, before anything else. bias (added) and mask (true: allowed) broadcast
     to [batch, heads, queries, keys]. A score that the mask does not allow is `fill`, -inf where it is
     not given. `causal = c` allows key j in row i where j <= i + c, `window = w` where j > i - w.
     segments [batch or 1, keys], of as many queries as keys, allow key j of a sample in its row i
