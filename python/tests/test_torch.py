@@ -692,6 +692,32 @@ def test_exported_networks_train_as_pytorchs(tmp_path):
     assert "  frozen: 1 (" in out
 
 
+def test_capped_scores_stay_out_of_memory(tmp_path):
+    """Gemma 2 caps the scores of attention: they are no tensor, and gradients are PyTorch's."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    model = transformers.Gemma2ForCausalLM(transformers.Gemma2Config(
+        vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=8, query_pre_attn_scalar=8,
+        attn_logit_softcapping=2.0, sliding_window=24, max_position_embeddings=136,
+        initializer_range=0.4, attn_implementation="eager", use_cache=False)).train()
+    ids = torch.randint(0, 32, (2, 136))
+    path = str(tmp_path / "gemma.onnx")
+    ckopt.torch.export(model, (), path, kwargs=dict(input_ids=ids, labels=ids), check=False)
+    model(input_ids=ids, labels=ids).loss.backward()
+    step = ckopt.compile(path, loss="output:loss", optimizer="none", **SETTINGS)
+    loss, gradients = step.gradients(input_ids=ids.numpy(), labels=ids.numpy())
+    assert loss == pytest.approx(model(input_ids=ids, labels=ids).loss.item(), rel=1e-5)
+    for name, parameter in model.named_parameters():
+        if name in gradients:
+            wanted = parameter.grad.numpy()
+            assert abs(gradients[name] - wanted).max() <= 1e-4 * abs(wanted).max(), name
+    assert len(gradients) == len(list(model.parameters()))
+    out, _ = run_driver("plan", path, "--loss=output:loss", "--compile-to=autodiff", "-o", "-")
+    assert out.count("softcap = 2.000000e+00") >= 4 and "window = 24" in out
+    assert "136x136x" not in out
+
+
 def test_outputs_and_inputs_have_names(tmp_path):
     """Nested outputs, integer inputs and keywords, a batch without a size."""
     onnx = pytest.importorskip("onnx")

@@ -258,3 +258,88 @@ func.func @halves(%q: tensor<3x8x4xbf16>, %k: tensor<3x8x4xbf16>, %v: tensor<3x8
   %o = ckopt.matmul %p, %v : (tensor<3x8x8xbf16>, tensor<3x8x4xbf16>) -> tensor<3x8x4xbf16>
   return %o : tensor<3x8x4xbf16>
 }
+
+// -----
+
+// A cap of the scores, below what is added to them: the scale is that before the cap.
+// CHECK-LABEL: func.func @cap(
+// CHECK-SAME:    %[[BIAS:[^:]*]]: tensor<1x1x8xf32>)
+// CHECK:         ckopt.attention %{{[^,]*}}, %{{[^,]*}}, %{{[^ ]*}} bias %[[BIAS]] {causal = 0 : i64, scale = 5.000000e-01 : f64, softcap = 5.000000e+01 : f64}
+func.func @cap(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %bias: tensor<1x1x8xf32>) -> tensor<3x8x4xf32> {
+  %ones = ckopt.constant dense<1.0> : tensor<8x8xf32>
+  %zero = ckopt.constant dense<0.0> : tensor<f32>
+  %low = ckopt.constant dense<0xFF800000> : tensor<f32>
+  %scale = ckopt.constant dense<0.5> : tensor<f32>
+  %cap = ckopt.constant dense<50.0> : tensor<f32>
+  %lower = ckopt.trilu %ones {upper = false} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %closed = ckopt.compare eq %lower, %zero : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xi1>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %x = ckopt.mul %s, %scale : (tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %d = ckopt.div %x, %cap : (tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %t = ckopt.tanh %d : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %c = ckopt.mul %t, %cap : (tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %b = ckopt.add %c, %bias : (tensor<3x8x8xf32>, tensor<1x1x8xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.select %closed, %low, %b : (tensor<8x8xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// By a factor in place of the division; any c tanh(f s) is a cap of |c|, with the scale c f.
+// CHECK-LABEL: func.func @cap_by_factors(
+// CHECK:         ckopt.attention {{.*}} {scale = 5.000000e-01 : f64, softcap = 2.000000e+00 : f64}
+func.func @cap_by_factors(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>) -> tensor<3x8x4xf32> {
+  %inverse = ckopt.constant dense<-0.25> : tensor<f32>
+  %cap = ckopt.constant dense<-2.0> : tensor<f32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %d = ckopt.mul %inverse, %s : (tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %t = ckopt.tanh %d : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %c = ckopt.mul %cap, %t : (tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %c {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// What is added before the cap, a second one, and one whose values others read: these stay.
+// CHECK-LABEL: func.func @bias_before_cap(
+// CHECK-NOT:     ckopt.attention
+func.func @bias_before_cap(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %bias: tensor<1x1x8xf32>) -> tensor<3x8x4xf32> {
+  %cap = ckopt.constant dense<50.0> : tensor<f32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %b = ckopt.add %s, %bias : (tensor<3x8x8xf32>, tensor<1x1x8xf32>) -> tensor<3x8x8xf32>
+  %d = ckopt.div %b, %cap : (tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %t = ckopt.tanh %d : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %c = ckopt.mul %t, %cap : (tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %c {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @two_caps(
+// CHECK-NOT:     ckopt.attention
+func.func @two_caps(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>) -> tensor<3x8x4xf32> {
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %t = ckopt.tanh %s : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %c = ckopt.tanh %t : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %c {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @read_cap(
+// CHECK-NOT:     ckopt.attention
+func.func @read_cap(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>) -> (tensor<3x8x4xf32>, tensor<3x8x8xf32>) {
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %t = ckopt.tanh %s : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %t {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o, %t : tensor<3x8x4xf32>, tensor<3x8x8xf32>
+}

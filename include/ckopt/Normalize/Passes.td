@@ -161,8 +161,9 @@ def FuseAttentionPass : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
     A product, masks, biases and factors, a softmax over the last dimension and a second
     product that reads nothing else become `ckopt.attention`, if there are at least
     `least-keys` keys. Masks that bound keys by their distance from the row become `causal` and
-    `window`, masks that compare numbers of rows and keys `segments`; a dropout behind the softmax
-    becomes the op's own. A trained bias leaves things as they are; a remark says so.
+    `window`, masks that compare numbers of rows and keys `segments`; c tanh(s / c) of the scores
+    becomes `softcap`, and a dropout behind the softmax the op's own. A trained bias leaves things
+    as they are; a remark says so.
 
     ```mlir
     %s = ckopt.matmul %q, %k {transpose_rhs} : ...

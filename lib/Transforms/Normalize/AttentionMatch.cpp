@@ -182,7 +182,7 @@ bool AttentionMatch::isScores(Value value, unsigned depth) const {
     return false;
   if (isa<MatMulOp>(op))
     return true;
-  return isa<SelectOp, AddOp, MulOp, DivOp, ReshapeOp>(op) &&
+  return isa<SelectOp, AddOp, MulOp, DivOp, TanhOp, ReshapeOp>(op) &&
          llvm::any_of(op->getOperands(), [&](Value operand) {
            return isScores(operand, depth + 1);
          });
@@ -324,6 +324,16 @@ bool AttentionMatch::matchScores() {
       openRows &= select.getCondition() != emptyRows;
       if (scaled || !matchSelect(select, value))
         return false;
+      continue;
+    }
+    if (auto tanh = dyn_cast<TanhOp>(op)) {
+      // Factors so far: c tanh(s / c) is -c tanh(s / -c), too. Kernels divide
+      // by it.
+      if (cap != 0 || !(std::abs(scale) > 1e-30 && std::abs(scale) < 1e30))
+        return false;
+      cap = std::abs(scale);
+      scaled = true;
+      value = tanh.getInput();
       continue;
     }
     if (!isa<AddOp, MulOp, DivOp>(op))

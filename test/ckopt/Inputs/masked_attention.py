@@ -4,7 +4,8 @@ FORM: where (Transformers: ranges, compare, and, where, add), window (the same w
 below), eager (the same for two samples, with the least f32), padded (with each sample's padding),
 triangle (a table of bool), band (the same with a bound from below), bias (a table of 0 and -inf),
 low (a table of 0 and the least f32), trilu (Trilu of ones), is_causal (the operator Attention),
-left_window (the same with a window).
+left_window (the same with a window), softcap (Gemma 2: scores capped before a mask is added),
+softcap_operator (the operator Attention with a softcap).
 Packed samples: segments (numbers that are compared, as one writes it in PyTorch), positions
 (Transformers: positions that start again, and numbers that count where they do), both (the same
 with a window)."""
@@ -43,13 +44,23 @@ constant("low", -np.inf, "f")
 scores = "scores"
 if form == "is_causal":
     add("Attention", ["q", "k", "v"], "o", is_causal=1)
+elif form == "softcap_operator":
+    add("Attention", ["q", "k", "v"], "o", is_causal=1, softcap=2.0)
 elif form == "left_window":
     add("Attention", ["q", "k", "v"], "o", is_causal=1, left_window_size=tokens // 4 - 1)
 else:
     add("Transpose", ["k"], "kt", perm=[0, 1, 3, 2])
     add("MatMul", ["q", "kt"], "scores")
     lower = np.tril(np.ones((tokens, tokens), dtype=bool))
-    if form in ("where", "window", "padded", "eager"):
+    if form == "softcap":
+        constant("scale", width**-0.5, "f")
+        constant("cap", 2, "f")
+        add("Mul", ["scores", "scale"], "scaled")
+        add("Div", ["scaled", "cap"], "ratio")
+        add("Tanh", ["ratio"], "tanh")
+        add("Mul", ["tanh", "cap"], "capped")
+        scores = "capped"
+    if form in ("where", "window", "padded", "eager", "softcap"):
         row = np.repeat(np.arange(tokens).reshape(1, 1, -1, 1), samples, 0)
         constant("row", row, "i8")
         constant("column", row.reshape(samples, 1, 1, -1), "i8")
@@ -69,7 +80,7 @@ else:
         if form == "eager":
             constant("least", -3.4028234663852886e38, "f")
         add("Where", [last, "zero", "least" if form == "eager" else "low"], "mask")
-        add("Add", ["scores", "mask"], "masked")
+        add("Add", [scores, "mask"], "masked")
     elif form == "segments":
         constant("at2", [2], "i8")
         constant("at1", [1], "i8")
