@@ -148,6 +148,59 @@ def test_a_loss_in_blocks_of_any_length(lengths):
     assert step.memory["measured_peak_bytes"] == step.memory["planned_peak_bytes"]
 
 
+def has_avx512():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return "avx512f" in file.read()
+
+
+needs_avx512 = pytest.mark.skipif(not has_avx512(), reason="libraries order sums by the shape here")
+
+
+@needs_avx512
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("model", [MODEL, MODEL.replace("digits_cnn", "byte_gpt")])
+def test_samples_keep_their_bits_in_other_batches(model, precision):
+    step = ckopt.compile(model, loss="cross_entropy", batch="1..16", optimizer="sgd",
+                         precision=precision, **SETTINGS)
+    name, (dtype, shape) = next(iter(step.inputs.items()))
+    rng = numpy.random.default_rng(6)
+    samples = rng.random((16, *shape), "f4") if dtype == "float32" else \
+        rng.integers(0, 64, (16, *shape))
+    whole = step.predict(**{name: samples})
+    for size in (1, 3, 8, 15):
+        some = step.at(batch=size).predict(**{name: samples[:size]})
+        assert (some == whole[:size]).all(), size
+
+
+@needs_avx512
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_tokens_keep_their_bits_in_longer_rows(tmp_path, precision):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("transformers")
+    from test_weights import llama
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lm = llama(3)
+
+        def forward(self, ids):
+            return self.lm(input_ids=ids, use_cache=False).logits
+
+    path = tmp_path / "m.onnx"
+    torch.onnx.export(Logits(), (torch.zeros(2, 6, dtype=torch.int64),), str(path), dynamo=True,
+                      optimize=False, verbose=False, input_names=["ids"], output_names=["logits"],
+                      dynamic_shapes={"ids": {1: torch.export.Dim("seq", min=2, max=600)}})
+    step = ckopt.compile(path, loss="cross_entropy", class_axis=2, optimizer="sgd",
+                         dim={"seq": "2..512"}, precision=precision, **SETTINGS)
+    ids = numpy.random.default_rng(7).integers(0, 64, (2, 512))
+    whole = step.predict(ids=ids)
+    for length in (2, 17, 64, 100, 256, 511):
+        some = step.at(dim={"seq": length}).predict(ids=ids[:, :length])
+        assert (some == whole[:, :length]).all(), length
+
+
 def test_lengths_recompute_as_they_must(lengths):
     """Shorter rows have schedules of their own where the longest recompute."""
     step = ckopt.compile(lengths, optimizer="adamw", batch=3, dim={"seq": "2..64"}, budget="min",
