@@ -34,6 +34,22 @@ llvm::Error ckopt::refuseSizes(const SizeRange &range, int64_t size,
           "time");
 }
 
+/// Returns a call of a node that has more or fewer of them in the other
+/// function (a recurrence is written step by step); null: none is named.
+static Operation *unevenCall(ArrayRef<Operation *> some,
+                             ArrayRef<Operation *> others) {
+  llvm::StringMap<int64_t> more;
+  for (Operation *op : some)
+    ++more[getSourceName(op->getLoc())];
+  for (Operation *op : others)
+    --more[getSourceName(op->getLoc())];
+  for (ArrayRef<Operation *> ops : {some, others})
+    for (Operation *op : ops)
+      if (more[getSourceName(op->getLoc())])
+        return op;
+  return nullptr;
+}
+
 llvm::Error ckopt::compareWiring(const SizeRange &range, int64_t size,
                                  int64_t first, func::FuncOp largest,
                                  func::FuncOp other) {
@@ -41,7 +57,7 @@ llvm::Error ckopt::compareWiring(const SizeRange &range, int64_t size,
   llvm::DenseMap<Value, Value> mapped;
   if (largest.getNumArguments() != other.getNumArguments() ||
       some.size() != others.size())
-    return refuseSizes(range, size, first, largest,
+    return refuseSizes(range, size, first, unevenCall(some, others),
                        "@" + largest.getSymName() + " has other calls");
   for (auto [a, b] : llvm::zip(largest.getArguments(), other.getArguments())) {
     mapped[a] = b;

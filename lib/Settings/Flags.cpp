@@ -32,14 +32,19 @@ DriverFlags::DriverFlags(DriverOptions &options) : o(options) {
 /// Reads a size, or a range of sizes (whose largest it returns).
 llvm::Expected<int64_t> DriverFlags::readSize(StringRef flag, StringRef name,
                                               StringRef text) {
-  auto [low, high] = text.split("..");
   int64_t first = 0, last = 0;
-  if (llvm::Error error = flag::number<int64_t>(flag, first, 1)(low))
-    return std::move(error);
-  if (!text.contains(".."))
+  if (!text.contains("..")) {
+    if (llvm::Error error = flag::number<int64_t>(flag, first, 1)(text))
+      return std::move(error);
     return first;
-  if (llvm::Error error = flag::number<int64_t>(flag, last, first + 1)(high))
-    return std::move(error);
+  }
+  auto [low, high] = text.split("..");
+  if (low.getAsInteger(10, first) || high.getAsInteger(10, last) || first < 1 ||
+      last <= first)
+    return usageError(
+        (name.empty() ? Setting("batch", text)
+                      : Setting("dim", (name + "=" + text).str())) +
+        ": a range of sizes is LOW..HIGH, with 1 <= LOW < HIGH");
   std::optional<SizeRange> &sizes = o.compile.sizes;
   if (sizes)
     return usageError("one range of sizes is left open, and there are two: '" +

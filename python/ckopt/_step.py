@@ -201,7 +201,8 @@ class CompiledStep:
         (``dim={"seq": "1..512"}``): batches then find their step by their shape, and
         ``at`` returns one of them.
 
-        Raises what ``compile`` raises, BudgetError where no plan fits into the arena.
+        Raises what ``compile`` raises, BudgetError where no plan fits into the arena,
+        and UsageError for a size above the step's range.
         """
         path, settings = self._made
         if not isinstance(dim, (Mapping, type(None))):
@@ -212,6 +213,9 @@ class CompiledStep:
             (size,) = given.values()
             if self._open[1] <= size <= self._open[2]:
                 return self._at_size(size)
+            if size > self._open[2]:
+                raise UsageError(f"the step was compiled for sizes of '{self._open[0]}' from "
+                                 f"{self._open[1]} to {self._open[2]}, not for {size}")
         kept = [(name, value) for name, value in settings
                 if not (name == "batch" and batch is not None)
                 and not (name == "dim" and value.partition("=")[0] in dims)]

@@ -221,6 +221,10 @@ def test_lengths_recompute_as_they_must(lengths):
 def test_ranges_that_cannot_be(lengths):
     with pytest.raises(ckopt.UsageError, match="one range of sizes.*'batch' and 'seq'"):
         ckopt.compile(lengths, batch="1..4", dim={"seq": "2..64"}, **SETTINGS)
+    with pytest.raises(ckopt.UsageError, match="LOW..HIGH, with 1 <= LOW < HIGH"):
+        ckopt.compile(lengths, batch=2, dim={"seq": "64..2"}, **SETTINGS)
+    with pytest.raises(ckopt.UsageError, match="'seq' from 2 to 8, not for 9"):
+        ckopt.compile(lengths, batch=2, dim={"seq": "2..8"}, **SETTINGS).at(dim={"seq": 9})
     with pytest.raises(ckopt.UsageError, match="blocks of rows"):
         ckopt.compile(lengths, batch=2, dim={"seq": "2..64"}, tile_rows=16, **SETTINGS)
 
