@@ -417,11 +417,12 @@ CKOPT_API ckopt_status ckopt_step_set_weights(ckopt_step *step,
  * are refused. */
 CKOPT_API ckopt_status ckopt_step_save(ckopt_step *step, const char *path,
                                        int32_t averaged);
-/* Writes all that the next updates depend on, but the batches (safetensors). */
+/* Writes what updates change, and hashes of frozen weights (safetensors). */
 CKOPT_API ckopt_status ckopt_step_checkpoint(ckopt_step *step,
                                              const char *path);
 /* Goes on from such a file with the bits of an unbroken run, whatever the
- * budget was; a checkpoint of other options is CKOPT_INPUT_ERROR. `updates`
+ * budget was; a checkpoint of other options, or of other frozen weights than
+ * the step has, is CKOPT_INPUT_ERROR. `updates`
  * (may be NULL) is the number that were made: the batches that follow are the
  * caller's to find, or ckopt_step_train's. */
 CKOPT_API ckopt_status ckopt_step_resume(ckopt_step *step, const char *path,

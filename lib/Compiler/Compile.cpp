@@ -286,6 +286,7 @@ llvm::Error Compilation::importModel() {
 
 void Compilation::releaseWeights() {
   imported.weights.clear();
+  imported.constants.clear();
   released = true;
 }
 

@@ -184,6 +184,8 @@ static const char *describe(Call call) {
     return "saves weights";
   case Call::Checkpoint:
     return "writes a checkpoint";
+  case Call::Resume:
+    return "resumes from a checkpoint";
   case Call::Profile:
     return "profiles";
   case Call::Batch:

@@ -129,7 +129,6 @@ llvm::Error DriverFlags::checkRead() const {
       {{"checkpoint-every"},
        !o.train.checkpoint.empty(),
        Setting("checkpoint")},
-      {{"weights"}, o.train.resume.empty(), "runs that begin"},
       {{"dampening"},
        step.optimizer.values.count("momentum") > 0,
        Setting("momentum")},

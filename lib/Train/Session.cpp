@@ -33,6 +33,9 @@ Session::create(ckrt_program *program, const SessionOptions &options,
   std::unique_ptr<Session> result(new Session);
   result->keeper = std::move(keeper);
   result->others = options.ranks;
+  result->unchangedTensors = options.arenaOf
+                                 ? options.arenaOf->unchangedTensors
+                                 : std::make_shared<UnchangedTensors>();
   ckrt_session_options raw = {};
   raw.size = sizeof(raw);
   raw.pattern_fill = options.measurePeak;
@@ -122,6 +125,7 @@ llvm::Error Session::write(int64_t index, const HostTensor &value) {
       return withContext(result.takeError(), "'" + tensor.name + "'");
     converted = *result;
   }
+  unchangedTensors->hashes.erase(tensor.name);
   if (auto status = ckrt_tensor_write(
           session, index, converted.rawData(),
           static_cast<ckrt_dtype>(converted.dtype()), converted.numElements()))
@@ -237,13 +241,25 @@ std::vector<int64_t> Session::stateTensors() const {
   return result;
 }
 
-std::vector<TensorSpec> Session::stateSpecs() const {
+std::vector<int64_t> Session::changedTensors() const {
+  std::vector<int64_t> result = stateTensors();
+  llvm::erase_if(result, [&](int64_t index) {
+    return infoOf(index).role == TensorRole::Frozen;
+  });
+  return result;
+}
+
+std::vector<TensorSpec> Session::specs(llvm::ArrayRef<int64_t> indices) const {
   std::vector<TensorSpec> result;
-  for (int64_t index : stateTensors()) {
+  for (int64_t index : indices) {
     const runtime::TensorInfo &tensor = infoOf(index);
     result.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
   }
   return result;
+}
+
+std::vector<TensorSpec> Session::stateSpecs() const {
+  return specs(stateTensors());
 }
 
 llvm::Error Session::checkState(llvm::ArrayRef<TensorSpec> given,
@@ -257,36 +273,6 @@ llvm::Error Session::restore(const TensorMap &values, llvm::StringRef what) {
   for (int64_t index : stateTensors())
     if (llvm::Error error = write(index, *values.find(infoOf(index).name)))
       return error;
-  return llvm::Error::success();
-}
-
-llvm::Error Session::restore(const StoredTensors &values,
-                             llvm::StringRef what) {
-  if (llvm::Error error = checkState(values.specs(), what))
-    return error;
-  llvm::StringMap<size_t> numbers;
-  for (const TensorSpec &spec : values.specs())
-    numbers.try_emplace(spec.name, numbers.size());
-  for (int64_t index : stateTensors()) {
-    const runtime::TensorInfo &tensor = infoOf(index);
-    Shards shards = tensor.sharing();
-    int64_t own = shards.shardOf(others.number());
-    auto part = values.read(numbers.lookup(tensor.name), shards.begin(own),
-                            shards.count(own));
-    if (!part)
-      return withContext(part.takeError(), what);
-    HostTensor value;
-    if (shards.shards == 1) {
-      value = part->reshaped(tensor.shape);
-    } else {
-      value = HostTensor(tensor.dtype, tensor.shape); // zeros behind its own
-      std::memcpy(value.mutableRawData(), part->rawData(),
-                  size_t(part->sizeInBytes()));
-    }
-    if (llvm::Error error = write(index, value))
-      return error;
-    values.letGo(); // the file is as large as the state, which has them now
-  }
   return llvm::Error::success();
 }
 

@@ -11,6 +11,7 @@
 // before leaves the checkpoint that was there. O(own bytes).
 //
 //===----------------------------------------------------------------------===//
+#include "CheckpointTensors.h"
 #include "Updates.h"
 #include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Runtime/KeepAlive.h"
@@ -73,7 +74,7 @@ static std::vector<OwnPart> findParts(const Session &session, int64_t rank,
     Shards shards = tensor.sharing();
     return shards.count(shards.shardOf(rank));
   };
-  for (int64_t index : session.stateTensors()) {
+  for (int64_t index : session.changedTensors()) {
     const TensorInfo &tensor = session.infoOf(index);
     bytes[tensor.shards] += held(tensor) * runtime::dtypeSize(tensor.dtype);
   }
@@ -81,7 +82,7 @@ static std::vector<OwnPart> findParts(const Session &session, int64_t rank,
   for (auto [shards, sum] : bytes)
     holdings.try_emplace(shards, sum, ranks / shards, rank / shards);
   std::vector<OwnPart> parts;
-  for (int64_t index : session.stateTensors()) {
+  for (int64_t index : session.changedTensors()) {
     const TensorInfo &tensor = session.infoOf(index);
     Shards shards = tensor.sharing();
     auto [first, last] =
@@ -136,7 +137,7 @@ gatherShares(const Ranks &ranks, int64_t save, const ShardFile &own) {
 }
 
 llvm::Error ckopt::saveByRanks(llvm::StringRef path, const Session &session,
-                               const TrainingState &state) {
+                               TrainingState state) {
   const Ranks &ranks = session.ranks();
   runtime::KeepAlive alive;
   auto kept = [&](llvm::Error error) {
@@ -147,6 +148,9 @@ llvm::Error ckopt::saveByRanks(llvm::StringRef path, const Session &session,
   };
   int64_t save = 0;
   llvm::Error own = checkState(session, state.step);
+  if (session.isSharded() || ranks.isMain()) // the index has them
+    own = llvm::joinErrors(std::move(own),
+                           describeFrozen(session).moveInto(state.frozen));
   if (!own && ranks.isMain())
     own = beginSave(path).moveInto(save);
   if (llvm::Error error = ranks.agreeOnError(kept(std::move(own))))

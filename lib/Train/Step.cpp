@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/Step.h"
 #include "WeightNames.h"
+#include "ckopt/Base/ContentHash.h"
 #include "ckopt/Compiler/LossChoice.h"
 #include "ckopt/Compiler/Together.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
@@ -235,6 +236,18 @@ static llvm::Error checkMagnitudes(const Compilation &compilation,
   return llvm::Error::success();
 }
 
+/// What checkpoints say of a base in few bits, which is constants.
+static std::vector<FrozenTensor>
+describeConstants(const onnx_frontend::ImportedModel &model) {
+  std::vector<FrozenTensor> result;
+  for (const auto &[name, value] : model.constants)
+    result.push_back(
+        {{name, value.dtype(), value.shape().vec()},
+         ContentHash::of(value.rawData(), size_t(value.sizeInBytes())),
+         /*isConstant=*/true});
+  return result;
+}
+
 llvm::Expected<std::unique_ptr<Session>>
 ckopt::load(const Compilation &compilation, const LoadOptions &options) {
   auto session = open(compilation, options.session);
@@ -257,6 +270,7 @@ ckopt::load(const Compilation &compilation, const LoadOptions &options) {
   }
   if (llvm::Error error = (*session)->initialize(weights, options.seed))
     return std::move(error);
+  (*session)->unchanged().constants = describeConstants(compilation.model());
   return session;
 }
 

@@ -181,10 +181,17 @@ llvm::Error StepRun::Impl::goOn(int64_t from) {
 
 llvm::Error StepRun::resume(const std::string &path) {
   auto checkpoint = openCheckpoint(path);
-  if (!checkpoint)
-    return checkpoint.takeError();
-  if (llvm::Error error = restoreRun(path, *impl->session, *checkpoint,
-                                     impl->identity(), impl->train.schedule))
+  if (llvm::Error error = impl->meetSharing(
+          {Call::Resume},
+          checkpoint ? llvm::Error::success() : checkpoint.takeError()))
+    return error;
+  auto warn = [&](MessageText text) {
+    impl->compiled.compilation().say(Message::Severity::Warning,
+                                     std::move(text));
+  };
+  if (llvm::Error error =
+          restoreRun(path, *impl->session, *checkpoint, impl->identity(),
+                     impl->train.schedule, warn))
     return error;
   if (impl->isSharded()) // what all ranks hold is compared by itself
     if (llvm::Error error = addHash(impl->given, checkpoint->tensors))

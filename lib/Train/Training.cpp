@@ -211,10 +211,14 @@ llvm::Error Trainer::resume(DataPosition &position) {
                       ": the run cannot go on: " + source.name() +
                       " cannot go back to the sample where it stood");
   auto saved = openCheckpoint(options.resume);
-  if (!saved)
-    return saved.takeError();
-  if (llvm::Error error = restoreRun(options.resume, session, *saved, identity,
-                                     options.schedule))
+  llvm::Error failed = saved ? llvm::Error::success() : saved.takeError();
+  if (session.isSharded()) // then ranks look at their weights together
+    failed = session.ranks().agreeOnError(std::move(failed));
+  if (failed)
+    return failed;
+  if (llvm::Error error =
+          restoreRun(options.resume, session, *saved, identity,
+                     options.schedule, [&](MessageText text) { warn(text); }))
     return error;
   if (!saved->tensors.hasChecksums())
     warn(options.resume + ": it has no checksum, so that damage to it cannot "

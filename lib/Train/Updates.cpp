@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Updates.h"
+#include "CheckpointTensors.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Runtime/World.h"
@@ -156,8 +157,8 @@ namespace {
 class StateParts : public TensorParts {
 public:
   explicit StateParts(const Session &session)
-      : session(session), list(session.stateSpecs()),
-        indices(session.stateTensors()) {}
+      : session(session), indices(session.changedTensors()),
+        list(session.specs(indices)) {}
   llvm::ArrayRef<TensorSpec> specs() const override { return list; }
   llvm::Expected<HostTensor> read(size_t number, int64_t begin,
                                   int64_t count) override {
@@ -166,8 +167,8 @@ public:
 
 private:
   const Session &session;
-  std::vector<TensorSpec> list;
   std::vector<int64_t> indices;
+  std::vector<TensorSpec> list;
 };
 } // namespace
 
@@ -176,6 +177,8 @@ llvm::Error ckopt::saveRun(llvm::StringRef path, const Session &session,
   if (session.ranks().areSeveral())
     return saveByRanks(path, session, state);
   if (llvm::Error error = checkState(session, state.step))
+    return error;
+  if (llvm::Error error = describeFrozen(session).moveInto(state.frozen))
     return error;
   StateParts tensors(session);
   return writeCheckpoint(path, tensors, state);
@@ -207,7 +210,8 @@ static StringMetadata withoutHorizon(StringMetadata options) {
 llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
                               const OpenCheckpoint &checkpoint,
                               const StringMetadata &options,
-                              const LearningRateSchedule &schedule) {
+                              const LearningRateSchedule &schedule,
+                              llvm::function_ref<void(MessageText)> warn) {
   const StringMetadata &saved = checkpoint.state.options;
   if (llvm::Error error =
           checkOptions(withoutHorizon(saved), withoutHorizon(options), path))
@@ -219,5 +223,16 @@ llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
   if (llvm::Error error =
           checkHorizon(path, endIn(saved), endIn(options), schedule))
     return error;
-  return session.restore(checkpoint.tensors, path);
+  auto otherBase = restoreTensors(session, checkpoint, path);
+  if (!otherBase)
+    return otherBase.takeError();
+  if (!otherBase->empty())
+    warn(path +
+         ": an earlier ckopt wrote it, with frozen weights, which are "
+         "loaded: '" +
+         *otherBase +
+         "' has other values than the model's. Checkpoints hold them no more: "
+         "give " +
+         Setting("weights", path.str()) + " to go on from the next ones, too");
+  return llvm::Error::success();
 }

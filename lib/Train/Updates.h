@@ -79,13 +79,15 @@ llvm::Error checkUpdate(const Session &session, double loss, int64_t number,
 llvm::Error saveRun(llvm::StringRef path, const Session &session,
                     TrainingState state);
 llvm::Error saveByRanks(llvm::StringRef path, const Session &session,
-                        const TrainingState &state);
+                        TrainingState state);
 /// Restores a session from a checkpoint of a run with the same options. Errors
 /// name them as they are asked for; `schedule` tells from where its end comes.
+/// `warn` is told where the checkpoint brings a base that is not the model's.
 llvm::Error restoreRun(llvm::StringRef path, Session &session,
                        const OpenCheckpoint &checkpoint,
                        const StringMetadata &options,
-                       const LearningRateSchedule &schedule);
+                       const LearningRateSchedule &schedule,
+                       llvm::function_ref<void(MessageText)> warn);
 
 } // namespace ckopt
 

@@ -531,13 +531,18 @@ class CompiledStep:
         self._step.write_weights(os.fspath(path), averaged, trained, max_shard_size)
 
     def checkpoint(self, path: Path) -> None:
-        """Writes weights, optimizer state and the number of updates (safetensors)."""
+        """Writes trained weights, optimizer state and the number of updates (safetensors).
+
+        Frozen weights are not in it: ``resume`` compares those of the step with theirs.
+        ``save`` writes all weights.
+        """
         self._step.write_checkpoint(os.fspath(path))
 
     def resume(self, path: Path | "CompiledStep") -> int:
         """Goes on from a checkpoint with the bits of an unbroken run, or from another step.
 
-        path: a checkpoint; of other options (but the budget) it is an InputError. Or
+        path: a checkpoint; of other options (but the budget) or with other frozen
+            weights it is an InputError. Or
             a step of the same model for another ``batch`` or ``dim``, whose weights,
             optimizer state and number of updates are taken: so steps of several
             lengths train one model, each batch by the step of its length.

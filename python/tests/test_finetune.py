@@ -99,6 +99,31 @@ def test_a_run_goes_on_within_an_epoch(base, tmp_path):
         assert torch.equal(value, rest.model.state_dict()[name]), name
 
 
+@pytest.mark.parametrize("kind", [None, "bf16", "int4"])
+def test_checkpoints_leave_out_the_base(base, tmp_path, kind):
+    """They hold adapters, states and averages, 16 bytes a number; a run goes on with its bits."""
+    settings = dict(batch=2, epochs=2, base=kind, lora=ckopt.LoRA(2, targets="q_proj"),
+                    optimizer=ckopt.AdamW(lr=1e-2, ema=0.9), **SETTINGS)
+    path, rows = tmp_path / "run.ckpt", samples(8)
+    whole = ckopt.torch.finetune(copy.deepcopy(base), rows, **settings)
+    ckopt.torch.finetune(copy.deepcopy(base), rows, max_steps=5, checkpoint=path, **settings)
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    about = json.loads(raw[8:8 + size]).pop("__metadata__")
+    trained = sum(p.numel() for p in whole.model.parameters() if p.requires_grad)
+    assert len(raw) - 8 - size == 16 * trained
+    assert any("embed_tokens" in key and key.split(".")[1] in ("frozen", "constant") for key in about)
+    rest = ckopt.torch.finetune(copy.deepcopy(base), rows, resume=path, budget="min", **settings)
+    assert rest.losses == whole.losses[5:] and len(whole.losses) == 8
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, rest.model.state_dict()[name]), name
+    other = copy.deepcopy(base)
+    with torch.no_grad():
+        other.model.layers[1].mlp.up_proj.weight[-1] *= 2
+    with pytest.raises(ckopt.InputError, match="frozen weight '.*up_proj.*' has other values"):
+        ckopt.torch.finetune(other, rows, resume=path, **settings)
+
+
 @pytest.mark.parametrize("kind", ["bf16", "int8", "int4"])
 def test_a_base_in_few_bits(base, tmp_path, kind):
     """The adapter is that of the base as it is stored; a model of PEFT's is taken, too."""

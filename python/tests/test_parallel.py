@@ -378,7 +378,9 @@ def test_calls_of_one_rank_with_shards_end_in_an_error(tmp_path):
     said = run_script(tmp_path, """
         step = make(parallel="fsdp:2")
         batch = {"x": images[:64], "y": labels[:64]}
-        lonely = {"reads weights": step.state_dict,
+        step.checkpoint(sys.argv[2])
+        lonely = {"resumes from a checkpoint": lambda: step.resume(sys.argv[2]),
+                  "reads weights": step.state_dict,
                   "evaluates": lambda: step.evaluate(batch),
                   "predicts": lambda: step.predict(x=images[:64]),
                   "saves weights": lambda: step.save(sys.argv[1]),
@@ -410,8 +412,8 @@ def test_calls_of_one_rank_with_shards_end_in_an_error(tmp_path):
             except ckopt.RankError as error:
                 assert "rank 0 has left the run" in str(error), error
                 print("refused")
-        """, tmp_path / "w.safetensors")
-    assert said.count("refused") == 2 * 5 + 2 * 2 + 2 + 1, said
+        """, tmp_path / "w.safetensors", tmp_path / "c.ckpt")
+    assert said.count("refused") == 2 * 6 + 2 * 2 + 2 + 1, said
 
 
 def test_ranks_on_devices_meet_by_a_file(tmp_path):

@@ -194,6 +194,37 @@ def test_resumed_run_has_the_bits_of_an_unbroken_one(digits, tmp_path):
         other.resume(tmp_path / "run.ckpt")
 
 
+def test_a_checkpoint_has_what_is_trained(digits, tmp_path):
+    """Steps of one arena see each other's base; another one is refused before anything is set."""
+    images, labels = digits
+    first, second = list(ckopt.batches(32, x=images, y=labels))[:2]
+    settings = dict(train="o.*", optimizer=ckopt.AdamW(lr=1e-3, ema=0.9))
+    step = compile_digits(**settings)
+    small = step.at(batch=16)
+    step(first)
+    step.checkpoint(tmp_path / "a.ckpt")
+    trained = {name: value for name, value in step.state_dict().items() if name[:2] == "o."}
+    stored = read_safetensors(tmp_path / "a.ckpt")
+    assert {name for name in stored if "running" not in name} == \
+        {name + state for name in trained for state in ("", "/m", "/v", "/ema")}
+    for name, value in trained.items():
+        assert (stored[name] == value).all()
+    other = compile_digits(**settings)
+    assert other.resume(tmp_path / "a.ckpt") == 1
+    assert other(second) == step(second)
+    assert_same_bits(other.state_dict(), step.state_dict())
+
+    frozen = next(name for name in step.state_dict() if name.startswith("f.") and "running" not in name)
+    small.load_state_dict({frozen: step.state_dict()[frozen] * 2}, strict=False)
+    step.checkpoint(tmp_path / "b.ckpt")
+    before = other.state_dict()
+    with pytest.raises(ckopt.InputError, match=f"frozen weight '{frozen}' has other values"):
+        other.resume(tmp_path / "b.ckpt")
+    assert_same_bits(other.state_dict(), before)
+    other.load_state_dict({frozen: step.state_dict()[frozen]}, strict=False)
+    assert other.resume(tmp_path / "b.ckpt") == 2
+
+
 def test_smaller_last_batch(digits):
     images, labels = digits
     step = compile_digits()

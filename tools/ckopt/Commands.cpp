@@ -63,6 +63,18 @@ ckopt::planModel(DriverOptions &options,
   return std::move(error);
 }
 
+/// Refuses weights that a checkpoint would replace, all of them.
+static llvm::Error checkWeightsRead(const DriverOptions &options,
+                                    const Session &session) {
+  if (options.weights.empty() || options.train.resume.empty() ||
+      !session.tensors(runtime::TensorRole::Frozen).empty())
+    return llvm::Error::success();
+  return usageError(Setting("weights") +
+                    " is for runs that begin, and for frozen weights, which " +
+                    Setting("resume") +
+                    " does not hold: this run has none, and nothing reads it");
+}
+
 llvm::Expected<PlannedStep>
 ckopt::prepareStep(DriverOptions &options,
                    std::unique_ptr<Compilation> *refused) {
@@ -84,6 +96,8 @@ ckopt::prepareStep(DriverOptions &options,
   if (!session)
     return session.takeError();
   planned.session = std::move(*session);
+  if (llvm::Error error = checkWeightsRead(options, *planned.session))
+    return std::move(error);
   return std::move(planned);
 }
 

@@ -55,6 +55,48 @@ TEST_F(Checkpoints, RoundTrip) {
             "");
 }
 
+TEST_F(Checkpoints, NameWhatTheyLeaveOut) {
+  Checkpoint saved = some();
+  saved.state.frozen = {{{"a b", DType::BF16, {3, 0}}, ~uint64_t(0)},
+                        {{"c", DType::F32, {}}, 5}};
+  EXPECT_EQ(textOf(writeCheckpoint(file("c"), saved)), "");
+  Checkpoint read = valueOf(readCheckpoint(file("c")));
+  ASSERT_EQ(read.state.frozen.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const FrozenTensor &was = saved.state.frozen[i], &is = read.state.frozen[i];
+    EXPECT_EQ(is.spec.name, was.spec.name);
+    EXPECT_EQ(is.spec.dtype, was.spec.dtype);
+    EXPECT_EQ(is.spec.shape, was.spec.shape);
+    EXPECT_EQ(is.hash, was.hash);
+    EXPECT_FALSE(is.isConstant);
+  }
+  // An earlier ckopt, which would look for them, refuses the format.
+  EXPECT_EQ(
+      valueOf(openCheckpoint(file("c"))).tensors.metadata().at(kFormatKey),
+      "checkpoint-2");
+  // A constant was never in checkpoints.
+  saved.state.frozen = {{{"d", DType::U8, {64}}, 7, /*isConstant=*/true}};
+  EXPECT_EQ(textOf(writeCheckpoint(file("c"), saved)), "");
+  OpenCheckpoint opened = valueOf(openCheckpoint(file("c")));
+  EXPECT_EQ(opened.tensors.metadata().at(kFormatKey), "checkpoint-1");
+  ASSERT_EQ(opened.state.frozen.size(), 1u);
+  EXPECT_TRUE(opened.state.frozen[0].isConstant);
+  for (const char *bad : {"f32", "f33 0123456789abcdef", "f32 123", "f32 x 2",
+                          "f32 0123456789abcdef 2 -1"}) {
+    SCOPED_TRACE(bad);
+    EXPECT_EQ(textOf(writeSafetensors(file("w"), some().tensors,
+                                      {{kFormatKey, "checkpoint-2"},
+                                       {"ckopt.step", "1"},
+                                       {"ckopt.epoch", "0"},
+                                       {"ckopt.position", "0"},
+                                       {"ckopt.seed", "0"},
+                                       {"ckopt.frozen.x", bad}})),
+              "");
+    expectContains(textOf(readCheckpoint(file("w"))),
+                   "damaged checkpoint: 'ckopt.frozen.x' is '");
+  }
+}
+
 TEST_F(Checkpoints, MayBeReplacedWhileRead) {
   // The tensors are views of the old file, which stays until they go.
   EXPECT_EQ(textOf(writeCheckpoint(file("c"), some())), "");

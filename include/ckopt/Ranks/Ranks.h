@@ -48,6 +48,7 @@ enum class Call : int64_t {
   Weights,
   Save,
   Checkpoint,
+  Resume,
   Profile,
   Batch, ///< fit: this rank has another batch
   End,   ///< fit: this rank has no more batches in this epoch

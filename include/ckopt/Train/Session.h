@@ -12,7 +12,8 @@
 #include "ckopt/Ranks/Ranks.h"
 #include "ckopt/Runtime/Manifest.h"
 #include "ckopt/Runtime/ckrt.h"
-#include "ckopt/Support/StoredTensors.h"
+#include "ckopt/Train/Data/Checkpoint.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 
 #include <memory>
@@ -51,6 +52,11 @@ struct NamePrefix {
 struct GivenWeights {
   NamePrefix prefix;
   std::string folder;
+};
+
+struct UnchangedTensors {
+  llvm::StringMap<uint64_t> hashes;    ///< of frozen tensors, by name
+  std::vector<FrozenTensor> constants; ///< of the model's file
 };
 
 /// Indices of tensors are those of manifest().tensors. Others are usage errors;
@@ -105,8 +111,6 @@ public:
   /// lists those that are missing, unexpected, or of another type or shape;
   /// `what` names their file in it.
   llvm::Error restore(const TensorMap &values, llvm::StringRef what);
-  /// The same from files, of which this rank only reads its shards.
-  llvm::Error restore(const StoredTensors &values, llvm::StringRef what);
   /// The same from another session, whose shards must be this one's.
   llvm::Error restore(const Session &other, llvm::StringRef what);
 
@@ -115,9 +119,16 @@ public:
 
   GivenWeights given; ///< what load() was given
 
-  /// Returns the tensors that a checkpoint has, and their whole shapes.
+  /// Returns the tensors that a step changes or keeps, and their whole shapes.
   std::vector<int64_t> stateTensors() const;
   std::vector<TensorSpec> stateSpecs() const;
+  std::vector<TensorSpec> specs(llvm::ArrayRef<int64_t> indices) const;
+  /// Returns those of them that a step changes, which a checkpoint has.
+  std::vector<int64_t> changedTensors() const;
+
+  /// Returns what is known of what no step changes. Sessions of one arena share
+  /// it; write() forgets the hash of what it writes.
+  UnchangedTensors &unchanged() const { return *unchangedTensors; }
 
 private:
   Session() = default;
@@ -129,6 +140,7 @@ private:
   ckrt_session *session = nullptr;
   const runtime::Manifest *info = nullptr;
   Ranks others;
+  std::shared_ptr<UnchangedTensors> unchangedTensors;
 };
 
 } // namespace ckopt

@@ -129,9 +129,10 @@ public:
   llvm::Error writeWeights(const std::string &path,
                            WrittenWeights which = {}) const;
 
-  /// Writes everything that the next updates depend on, except the batches.
+  /// Writes what updates change, and hashes of what they do not.
   llvm::Error writeCheckpoint(const std::string &path) const;
-  /// Continues from such a file; one of a run with other options is an error.
+  /// Continues from such a file; one of a run with other options or frozen
+  /// weights is an error. If ranks share weights, all of them must call this.
   llvm::Error resume(const std::string &path);
   /// Takes weights, optimizer state and the number of updates of another step
   /// of the same model, which may be for other batches and lengths.

@@ -109,6 +109,7 @@ Value GraphImporter::lookup(StringRef name) {
     return {};
   Location loc = NameLoc::get(builder.getStringAttr(name));
   const Tensor &tensor = *initializer->second;
+  noteConstant(name);
   TensorBuilder b(builder, loc);
   Value value = tensor.nibbles
                     ? unpackNibbles(b, bytesOf(name), *tensor.nibbles)
@@ -178,11 +179,19 @@ static bool staysStored(const HostTensor &value) {
   return value.sizeInBytes() > kFolded;
 }
 
+void GraphImporter::noteConstant(StringRef name) {
+  const HostTensor &value = initializers.lookup(name)->value;
+  constexpr int64_t kLeast = 64; // fewer are sizes, axes and the like
+  if (value.numElements() >= kLeast)
+    result.constants.try_emplace(name.str(), value);
+}
+
 Value GraphImporter::bytesOf(StringRef name) {
   Value &bytes = nibbleBytes[name];
   if (bytes)
     return bytes;
   const HostTensor &value = initializers.lookup(name)->value;
+  noteConstant(name);
   if (!staysStored(value))
     return bytes =
                constant(NameLoc::get(builder.getStringAttr(name)), value, name);
@@ -197,6 +206,7 @@ void GraphImporter::keepStored(StringRef name) {
   if (!value || ckopt::isFloat(value->dtype()) || !staysStored(*value) ||
       isSplat(*value) || isa_and_nonnull<BlockArgument>(values.lookup(name)))
     return;
+  noteConstant(name);
   result.weights[name.str()] = *value;
   values[name] = addArgument(
       RankedTensorType::get(value->shape(), elementType(value->dtype())), name,

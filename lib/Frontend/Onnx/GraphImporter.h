@@ -96,6 +96,8 @@ public:
   /// Lets an initializer of integers be an argument, as it is stored, even if
   /// it is small enough to be folded; tiny ones stay constants.
   void keepStored(llvm::StringRef name);
+  /// Notes an initializer that becomes a constant, if it is large.
+  void noteConstant(llvm::StringRef name);
   bool isUsed(llvm::StringRef name) const { return used.contains(name); }
   /// Returns the value of that name; null if there is none or its node failed.
   mlir::Value lookup(llvm::StringRef name);

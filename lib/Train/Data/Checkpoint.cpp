@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/Data/Checkpoint.h"
 #include "CheckpointParts.h"
+#include "ckopt/Base/ContentHash.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
 #include "ckopt/Support/Optimizers.h"
@@ -22,14 +23,24 @@ using namespace llvm;
 namespace ckopt {
 
 static constexpr const char *formatName = "checkpoint-1";
+/// The same without the values of frozen weights, which an earlier ckopt would
+/// look for.
+static constexpr const char *frozenFormatName = "checkpoint-2";
 static constexpr const char *optionPrefix = "option.";
 /// Metric, value, step and evaluations since, with blanks between; may be
 /// missing.
 static constexpr const char *bestKey = "ckopt.best";
+/// Followed by a frozen weight's name: its type, hash and extents, with blanks
+/// between.
+static constexpr const char *frozenPrefix = "ckopt.frozen.";
+static constexpr const char *constantPrefix = "ckopt.constant.";
 
 StringMetadata describeState(const TrainingState &state) {
   StringMetadata metadata;
-  metadata[kFormatKey] = formatName;
+  bool leavesOut = any_of(state.frozen, [](const FrozenTensor &tensor) {
+    return !tensor.isConstant;
+  });
+  metadata[kFormatKey] = leavesOut ? frozenFormatName : formatName;
   metadata["ckopt.step"] = std::to_string(state.step);
   metadata["ckopt.epoch"] = std::to_string(state.data.epoch);
   metadata["ckopt.position"] = std::to_string(state.data.position);
@@ -40,6 +51,14 @@ StringMetadata describeState(const TrainingState &state) {
     raw_string_ostream(metadata[bestKey])
         << best->metric << " " << format("%.17g", best->value) << " "
         << best->step << " " << best->since;
+  for (const FrozenTensor &tensor : state.frozen) {
+    std::string text =
+        std::string(dtypeName(tensor.spec.dtype)) + " " + hexText(tensor.hash);
+    for (int64_t size : tensor.spec.shape)
+      text += " " + std::to_string(size);
+    const char *prefix = tensor.isConstant ? constantPrefix : frozenPrefix;
+    metadata[prefix + tensor.spec.name] = std::move(text);
+  }
   return metadata;
 }
 
@@ -88,6 +107,39 @@ static Error readBest(const StringMetadata &metadata,
   return Error::success();
 }
 
+static bool parseFrozen(StringRef text, FrozenTensor &tensor) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ' ');
+  if (parts.size() < 2 || parts[1].size() != 16 ||
+      parts[1].getAsInteger(16, tensor.hash))
+    return false;
+  std::optional<DType> type = parseDType(std::string_view(parts[0]));
+  if (!type)
+    return false;
+  tensor.spec.dtype = *type;
+  for (StringRef size : ArrayRef(parts).drop_front(2))
+    if (size.getAsInteger(10, tensor.spec.shape.emplace_back()) ||
+        tensor.spec.shape.back() < 0)
+      return false;
+  return true;
+}
+
+static Error readFrozen(const StringMetadata &metadata,
+                        std::vector<FrozenTensor> &to, StringRef path) {
+  for (const auto &[key, text] : metadata) {
+    StringRef name = key;
+    bool isConstant = name.consume_front(constantPrefix);
+    if (!isConstant && !name.consume_front(frozenPrefix))
+      continue;
+    if (!parseFrozen(text, to.emplace_back()))
+      return inputError(path + ": damaged checkpoint: '" + key + "' is '" +
+                        text + "'");
+    to.back().spec.name = name.str();
+    to.back().isConstant = isConstant;
+  }
+  return Error::success();
+}
+
 static Expected<TrainingState> parseState(const StringMetadata &metadata,
                                           StringRef path) {
   auto format = metadata.find(kFormatKey);
@@ -96,9 +148,11 @@ static Expected<TrainingState> parseState(const StringMetadata &metadata,
                       ": weights, but not a checkpoint of a training "
                       "run (there is no '" +
                       kFormatKey + "' in its metadata)");
-  if (format->second != formatName && !isShardIndex(metadata))
+  if (format->second != formatName && format->second != frozenFormatName &&
+      !isShardIndex(metadata))
     return inputError(path + ": a checkpoint of format '" + format->second +
-                      "', this ckopt reads '" + formatName + "'");
+                      "', this ckopt reads '" + formatName + "' and '" +
+                      frozenFormatName + "'");
   TrainingState state;
   if (Error error = readNumber(metadata, "ckopt.step", state.step, path))
     return std::move(error);
@@ -110,6 +164,8 @@ static Expected<TrainingState> parseState(const StringMetadata &metadata,
   if (Error error = readNumber(metadata, "ckopt.seed", state.seed, path))
     return std::move(error);
   if (Error error = readBest(metadata, state.best, path))
+    return std::move(error);
+  if (Error error = readFrozen(metadata, state.frozen, path))
     return std::move(error);
   for (const auto &[key, value] : metadata)
     if (StringRef(key).starts_with(optionPrefix))

@@ -68,6 +68,9 @@ struct ImportedModel {
   /// `ckopt.init` ("kaiming", "xavier", "normal", "zeros", "ones"), and, where
   /// they are defined, `ckopt.fan_in` and `ckopt.fan_out`.
   std::map<std::string, HostTensor> weights;
+  /// Values of the file that became constants, but for small ones: also those
+  /// of weights in few bits. They are as the file stores them.
+  std::map<std::string, HostTensor> constants;
   /// Remarks to the user on the roles that import assigned.
   std::vector<MessageText> remarks;
   /// Remarks on nodes of the graph, which are also among `remarks`.

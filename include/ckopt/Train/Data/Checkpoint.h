@@ -4,11 +4,12 @@
 //
 // A checkpoint is a safetensors file with every tensor that a step changes
 // (parameters, running statistics, optimizer state); its metadata say how far
-// the run is. A run resumed from it has the bits of an uninterrupted one. The
-// file is written atomically, so that the previous checkpoint stays whole on
-// failure. In a run of several processes each writes a share, and the file is
-// their index (ckopt/Base/ShardedFile.h). It is written last, and completes the
-// checkpoint.
+// the run is, and which frozen weights it had: their names, types, shapes and
+// hashes, since their values are the model's. A run resumed from it has the
+// bits of an uninterrupted one. The file is written atomically, so that the
+// previous checkpoint stays whole on failure. In a run of several processes
+// each writes a share, and the file is their index (ckopt/Base/ShardedFile.h).
+// It is written last, and completes the checkpoint.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAIN_DATA_CHECKPOINT_H
@@ -31,6 +32,15 @@ struct BestEvaluation {
   bool operator==(const BestEvaluation &) const = default;
 };
 
+/// A weight that a run reads and never changes, without its values.
+struct FrozenTensor {
+  TensorSpec spec;
+  uint64_t hash = 0; ///< of its bytes, row-major and whole (ContentHash)
+  /// A constant of the model's file, such as a weight in few bits. Those that
+  /// both runs have under one name are compared.
+  bool isConstant = false;
+};
+
 struct TrainingState {
   int64_t step = 0; ///< steps done
   DataPosition data;
@@ -38,7 +48,10 @@ struct TrainingState {
   /// Options that the bits of the run depend on (optimizer, batch, loss, ...),
   /// compared when resuming; keys without "ckopt.".
   StringMetadata options;
-  std::optional<BestEvaluation> best;
+  std::optional<BestEvaluation> best = {};
+  /// Weights that the checkpoint leaves out. Those of earlier versions hold
+  /// frozen weights as other tensors.
+  std::vector<FrozenTensor> frozen = {};
 };
 
 struct Checkpoint {
