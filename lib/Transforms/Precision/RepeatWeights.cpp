@@ -9,7 +9,9 @@
 //
 // Method: what makes a factor of a product from such weights and constants
 // alone becomes part of the product's kernel, which makes the factor block by
-// block (StoredProduct.cpp, DeviceStoredProduct.cpp). Where there is no such
+// block (StoredProduct.cpp, DeviceStoredProduct.cpp); that may be several
+// kernels, one of which rounds to 16 bits and the next widens for a library
+// that multiplies f32 alone. Where there is no such
 // kernel, and for other readers, the factor is made just before its first
 // reader, and again for a reader that lies more than a few products behind the
 // last one, with the calls and views that lead to it.
@@ -53,7 +55,18 @@ private:
   bool isNear(Value copy) const;
   Value copyFor(Value value, Operation *reader);
 
-  func::FuncOp joinedKernel(KernelCallOp product, unsigned operand);
+  /// Results of kernels and views that lead to a factor of a product, and what
+  /// these read.
+  struct Factor {
+    SetVector<Value> made, leaves;
+  };
+  SmallVector<Value> operandsOf(OpResult value) const;
+  void findMakers(Value value, bool whole, Factor &factor) const;
+  std::string describe(const Factor &factor) const;
+  void copyMakers(const Factor &factor, OpBuilder &builder,
+                  IRMapping &mapping) const;
+  func::FuncOp joinedKernel(KernelCallOp product, unsigned operand,
+                            const Factor &factor);
   bool join(KernelCallOp product);
 
   ModuleOp module;
@@ -151,30 +164,126 @@ Value WeightRepeater::copyFor(Value value, Operation *reader) {
   return copy;
 }
 
-/// Returns the kernel of the product and of what makes its operand; null where
-/// the target has none. Its arguments are the other operands, then those of the
-/// maker.
-func::FuncOp WeightRepeater::joinedKernel(KernelCallOp call, unsigned operand) {
-  auto product = symbols.lookup<func::FuncOp>(call.getCallee());
-  SmallVector<Operation *> views;
-  Value value = call.getArgs()[operand];
-  for (; value != belowViews(value); value = views.back()->getOperand(0))
-    views.push_back(value.getDefiningOp());
-  auto makerCall = value.getDefiningOp<KernelCallOp>();
-  auto maker = symbols.lookup<func::FuncOp>(makerCall.getCallee());
-  std::string key =
-      (product.getSymName() + "/" + Twine(operand) + "/" + maker.getSymName())
-          .str();
+/// Returns what of a kernel makes one of its results, in order.
+static SmallVector<Operation *> opsOf(func::FuncOp kernel, unsigned result) {
+  Operation *end = kernel.front().getTerminator();
+  DenseSet<Value> needed = {end->getOperand(result)};
+  SmallVector<Operation *> ops;
+  for (Operation &op : llvm::reverse(kernel.front().without_terminator()))
+    if (llvm::any_of(op.getResults(),
+                     [&](Value made) { return needed.contains(made); })) {
+      needed.insert_range(op.getOperands());
+      ops.push_back(&op);
+    }
+  std::reverse(ops.begin(), ops.end());
+  return ops;
+}
+
+/// Returns what the value follows from: of a kernel that makes several, as
+/// small ones are merged, what this result does.
+SmallVector<Value> WeightRepeater::operandsOf(OpResult value) const {
+  auto call = dyn_cast<KernelCallOp>(value.getOwner());
+  if (!call)
+    return llvm::to_vector(value.getOwner()->getOperands());
+  auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+  DenseSet<Value> read;
+  for (Operation *op : opsOf(kernel, value.getResultNumber()))
+    read.insert_range(op->getOperands());
+  SmallVector<Value> operands;
+  for (auto [argument, operand] :
+       llvm::zip_equal(kernel.getArguments(), call.getArgs()))
+    if (read.contains(argument))
+      operands.push_back(operand);
+  return operands;
+}
+
+/// Adds what makes the value to `made`, each behind what it follows from, and
+/// what these read to `leaves`. With `whole` that is all that follows from
+/// weights, else one kernel's result and its views.
+void WeightRepeater::findMakers(Value value, bool whole, Factor &factor) const {
+  auto call = belowViews(value).getDefiningOp<KernelCallOp>();
+  if (!call || !repeated.contains(call)) {
+    factor.leaves.insert(value);
+    return;
+  }
+  if (factor.made.contains(value))
+    return;
+  for (Value operand : operandsOf(cast<OpResult>(value)))
+    if (value.getDefiningOp() != call || whole)
+      findMakers(operand, whole, factor);
+    else
+      factor.leaves.insert(operand);
+  factor.made.insert(value);
+}
+
+/// Describes what makes a factor, so that equal factors share a kernel.
+std::string WeightRepeater::describe(const Factor &factor) const {
+  std::string key;
   llvm::raw_string_ostream text(key);
-  for (Operation *view : views)
-    text << "/" << view->getName() << view->getResult(0).getType();
+  for (Value value : factor.made) {
+    auto result = cast<OpResult>(value);
+    auto call = dyn_cast<KernelCallOp>(result.getOwner());
+    text << "/"
+         << (call ? call.getCallee()
+                  : result.getOwner()->getName().getStringRef())
+         << "#" << result.getResultNumber() << value.getType();
+    for (Value operand : operandsOf(result))
+      if (auto *leaf = llvm::find(factor.leaves, operand);
+          leaf != factor.leaves.end())
+        text << " leaf " << leaf - factor.leaves.begin();
+      else
+        text << " " << llvm::find(factor.made, operand) - factor.made.begin();
+  }
+  return key;
+}
+
+/// Copies what makes a factor to the builder's point; `mapping` knows the
+/// leaves.
+void WeightRepeater::copyMakers(const Factor &factor, OpBuilder &builder,
+                                IRMapping &mapping) const {
+  for (Value value : factor.made) {
+    auto result = cast<OpResult>(value);
+    auto call = dyn_cast<KernelCallOp>(result.getOwner());
+    if (!call) {
+      builder.clone(*result.getOwner(), mapping);
+      continue;
+    }
+    auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+    IRMapping inner;
+    for (auto [argument, operand] :
+         llvm::zip_equal(kernel.getArguments(), call.getArgs()))
+      inner.map(argument, mapping.lookupOrNull(operand));
+    unsigned number = result.getResultNumber();
+    for (Operation *op : opsOf(kernel, number))
+      builder.clone(*op, inner);
+    mapping.map(value, inner.lookup(
+                           kernel.front().getTerminator()->getOperand(number)));
+  }
+}
+
+/// Tells whether two kernels differ at most in their names.
+static bool isSameKernel(func::FuncOp a, func::FuncOp b) {
+  return a.getFunctionType() == b.getFunctionType() &&
+         kernelKind(a) == kernelKind(b) &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+}
+
+/// Returns the kernel of the product and of what makes its operand; null where
+/// the target has none. Its arguments are the other operands, then the leaves.
+func::FuncOp WeightRepeater::joinedKernel(KernelCallOp call, unsigned operand,
+                                          const Factor &factor) {
+  auto product = symbols.lookup<func::FuncOp>(call.getCallee());
+  std::string key =
+      (product.getSymName() + "/" + Twine(operand) + describe(factor)).str();
   auto [known, isNew] = joined.try_emplace(key);
   if (!isNew)
     return known->second;
   OpBuilder builder(module.getContext());
   SmallVector<Type> types(call.getArgs().getTypes());
   types.erase(types.begin() + operand);
-  llvm::append_range(types, makerCall.getArgs().getTypes());
+  for (Value leaf : factor.leaves)
+    types.push_back(leaf.getType());
   auto kernel = func::FuncOp::create(
       builder, product.getLoc(), (product.getSymName() + "_stored").str(),
       builder.getFunctionType(types, product.getResultTypes()));
@@ -187,19 +296,18 @@ func::FuncOp WeightRepeater::joinedKernel(KernelCallOp call, unsigned operand) {
   for (BlockArgument argument : product.getArguments())
     if (argument.getArgNumber() != operand)
       mapping.map(argument, block->getArgument(next++));
-  for (BlockArgument argument : maker.getArguments())
-    mapping.map(argument, block->getArgument(next++));
-  for (Operation &op : maker.front().without_terminator())
-    builder.clone(op, mapping);
-  Value made = mapping.lookup(maker.front().getTerminator()->getOperand(0));
-  for (Operation *view : llvm::reverse(views)) {
-    Operation *copy = builder.clone(*view);
-    copy->setOperand(0, made);
-    made = copy->getResult(0);
-  }
-  mapping.map(product.getArgument(operand), made);
+  for (Value leaf : factor.leaves)
+    mapping.map(leaf, block->getArgument(next++));
+  copyMakers(factor, builder, mapping);
+  mapping.map(product.getArgument(operand),
+              mapping.lookup(call.getArgs()[operand]));
   for (Operation &op : product.front())
     builder.clone(op, mapping);
+  for (const auto &[other, same] : joined) // of merged kernels' other results
+    if (same && isSameKernel(same, kernel)) {
+      kernel.erase();
+      return known->second = same;
+    }
   symbols.insert(kernel);
   ScopedDiagnosticHandler quiet(module.getContext(),
                                 [](Diagnostic &) { return success(); });
@@ -210,28 +318,34 @@ func::FuncOp WeightRepeater::joinedKernel(KernelCallOp call, unsigned operand) {
 }
 
 /// Makes what makes the product's factor part of its kernel, if the target has
-/// one for that.
+/// one for that: all of it, or the last kernel alone.
 bool WeightRepeater::join(KernelCallOp call) {
-  std::optional<unsigned> factor;
+  std::optional<unsigned> number;
   for (OpOperand &use : call->getOpOperands()) {
     auto maker = belowViews(use.get()).getDefiningOp<KernelCallOp>();
     if (!maker || !repeated.contains(maker) || !multiplies(use))
       continue;
-    if (factor || maker.getNumResults() != 1)
+    if (number)
       return false;
-    factor = use.getOperandNumber();
+    number = use.getOperandNumber();
   }
-  func::FuncOp kernel = factor ? joinedKernel(call, *factor) : func::FuncOp();
-  if (!kernel)
+  if (!number)
     return false;
-  SmallVector<Value> operands(call.getArgs());
-  Value made = belowViews(operands[*factor]);
-  operands.erase(operands.begin() + *factor);
-  for (Value operand : made.getDefiningOp()->getOperands())
-    operands.push_back(copyFor(operand, call));
-  call.getArgsMutable().assign(operands);
-  call.setCallee(kernel.getSymName());
-  return true;
+  for (bool whole : {true, false}) {
+    Factor factor;
+    findMakers(call.getArgs()[*number], whole, factor);
+    func::FuncOp kernel = joinedKernel(call, *number, factor);
+    if (!kernel)
+      continue;
+    SmallVector<Value> operands(call.getArgs());
+    operands.erase(operands.begin() + *number);
+    for (Value leaf : factor.leaves)
+      operands.push_back(copyFor(leaf, call));
+    call.getArgsMutable().assign(operands);
+    call.setCallee(kernel.getSymName());
+    return true;
+  }
+  return false;
 }
 
 void WeightRepeater::run(func::FuncOp function) {

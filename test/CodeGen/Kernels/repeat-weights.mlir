@@ -101,3 +101,69 @@ func.func private @root(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {ckop
   %0 = ckopt.sqrt %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }
+
+// -----
+
+// What rounds a weight to other 16 bits, and what widens these for a library that multiplies f32,
+// become part of the product one after the other, so that its numbers are those of both kernels.
+// CHECK-LABEL: func.func @chain
+// CHECK-NEXT: %[[A:.*]] = ckopt.kernel_call @product_stored(%arg0, %arg1) : (tensor<16x2048xf32>, tensor<3000x2048xbf16>) -> tensor<16x3000xf32>
+// CHECK-NEXT: ckopt.kernel_call @gradient_stored(%[[A]], %arg1) : (tensor<16x3000xf32>, tensor<3000x2048xbf16>) -> tensor<16x2048xf32>
+// CHECK: func.func private @product_stored
+// CHECK-NEXT: ckopt.cast {{.*}} -> tensor<3000x2048xf32>
+// CHECK-NEXT: ckopt.cast {{.*}} -> tensor<3000x2048xf16>
+// CHECK-NEXT: ckopt.cast {{.*}} -> tensor<3000x2048xf32>
+// CHECK-NEXT: ckopt.matmul %{{.*}} {transpose_rhs}
+// BYTES-LABEL: func.func @chain
+// BYTES: @product_stored(%arg0, %arg1) {{{.*}}workspace = 83{{[0-9]+}} : i64}
+// BYTES: @gradient_stored(%{{.*}}, %arg1) {{{.*}}workspace = 8{{[0-9]+}} : i64}
+func.func @chain(%x: tensor<16x2048xf32> {ckopt.role = "input"}, %w: tensor<3000x2048xbf16> {ckopt.role = "frozen"}) -> tensor<16x2048xf32> {
+  %half = ckopt.kernel_call @round(%w) : (tensor<3000x2048xbf16>) -> tensor<3000x2048xf16>
+  %wide = ckopt.kernel_call @widen(%half) : (tensor<3000x2048xf16>) -> tensor<3000x2048xf32>
+  %y = ckopt.kernel_call @product(%x, %wide) : (tensor<16x2048xf32>, tensor<3000x2048xf32>) -> tensor<16x3000xf32>
+  %dx = ckopt.kernel_call @gradient(%y, %wide) : (tensor<16x3000xf32>, tensor<3000x2048xf32>) -> tensor<16x2048xf32>
+  return %dx : tensor<16x2048xf32>
+}
+func.func private @round(%w: tensor<3000x2048xbf16>) -> tensor<3000x2048xf16> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.cast %w : (tensor<3000x2048xbf16>) -> tensor<3000x2048xf32>
+  %1 = ckopt.cast %0 : (tensor<3000x2048xf32>) -> tensor<3000x2048xf16>
+  return %1 : tensor<3000x2048xf16>
+}
+func.func private @widen(%w: tensor<3000x2048xf16>) -> tensor<3000x2048xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.cast %w : (tensor<3000x2048xf16>) -> tensor<3000x2048xf32>
+  return %0 : tensor<3000x2048xf32>
+}
+func.func private @product(%x: tensor<16x2048xf32>, %w: tensor<3000x2048xf32>) -> tensor<16x3000xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.matmul %x, %w {transpose_rhs} : (tensor<16x2048xf32>, tensor<3000x2048xf32>) -> tensor<16x3000xf32>
+  return %0 : tensor<16x3000xf32>
+}
+func.func private @gradient(%y: tensor<16x3000xf32>, %w: tensor<3000x2048xf32>) -> tensor<16x2048xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.matmul %y, %w : (tensor<16x3000xf32>, tensor<3000x2048xf32>) -> tensor<16x2048xf32>
+  return %0 : tensor<16x2048xf32>
+}
+
+// -----
+
+// Kernels that make small weights wide are merged into one; of it a product takes what makes its
+// factor, and equal products share a kernel.
+// CHECK-LABEL: func.func @merged
+// CHECK-NEXT: %[[A:.*]] = ckopt.kernel_call @product_stored(%arg0, %arg1) : (tensor<8x8xf32>, tensor<8x8xbf16>) -> tensor<8x8xf32>
+// CHECK-NEXT: ckopt.kernel_call @product_stored(%[[A]], %arg2) : (tensor<8x8xf32>, tensor<8x8xbf16>) -> tensor<8x8xf32>
+// CHECK: func.func private @product_stored
+// CHECK-NEXT: ckopt.cast
+// CHECK-NEXT: ckopt.matmul
+func.func @merged(%x: tensor<8x8xf32> {ckopt.role = "input"}, %v: tensor<8x8xbf16> {ckopt.role = "frozen"}, %w: tensor<8x8xbf16> {ckopt.role = "parameter"}) -> tensor<8x8xf32> {
+  %wide:2 = ckopt.kernel_call @widen(%v, %w) : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+  %y = ckopt.kernel_call @product(%x, %wide#0) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %z = ckopt.kernel_call @product(%y, %wide#1) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %z : tensor<8x8xf32>
+}
+func.func private @widen(%v: tensor<8x8xbf16>, %w: tensor<8x8xbf16>) -> (tensor<8x8xf32>, tensor<8x8xf32>) attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.cast %v : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+  %1 = ckopt.cast %w : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+func.func private @product(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {ckopt.kernel = "library"} {
+  %0 = ckopt.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
