@@ -219,9 +219,9 @@ static llvm::Error checkBase(const Session &session,
     saved[tensor.spec.name] = &tensor;
   std::vector<std::string> others;
   for (const FrozenTensor &tensor : *own)
+    // A constant of another shape (a mask) is that of another length.
     if (const FrozenTensor *was = saved.lookup(tensor.spec.name);
-        was &&
-        (was->hash != tensor.hash || was->spec.shape != tensor.spec.shape))
+        was && was->hash != tensor.hash && was->spec.shape == tensor.spec.shape)
       others.push_back(tensor.spec.name);
   if (others.empty())
     return llvm::Error::success();
