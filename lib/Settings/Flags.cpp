@@ -41,10 +41,10 @@ llvm::Expected<int64_t> DriverFlags::readSize(StringRef flag, StringRef name,
   auto [low, high] = text.split("..");
   if (low.getAsInteger(10, first) || high.getAsInteger(10, last) || first < 1 ||
       last <= first)
-    return usageError(
-        (name.empty() ? Setting("batch", text)
-                      : Setting("dim", (name + "=" + text).str())) +
-        ": a range of sizes is LOW..HIGH, with 1 <= LOW < HIGH");
+    return usageError((name.empty()
+                           ? Setting("batch", text)
+                           : Setting("dim", (name + "=" + text).str())) +
+                      ": a range of sizes is LOW..HIGH, with 1 <= LOW < HIGH");
   std::optional<SizeRange> &sizes = o.compile.sizes;
   if (sizes)
     return usageError("one range of sizes is left open, and there are two: '" +

@@ -235,8 +235,9 @@ class Batches:
             self._left -= taken
         least = self._step._open[1] if self._step._open and self._step._open[0] == "batch" else count
         if 0 < filled < least and self._strict:
+            sizes = count if least == count else f"{least} to {count}"
             raise InputError(f"the last batch of an epoch has {filled} samples, the step was "
-                             f"compiled for {count}")
+                             f"compiled for {sizes}")
         if self._first and filled == count:
             first, self._first = self._first, None
             first({spec["array"]: buffer for buffer, spec in zip(buffers, specs)})

@@ -241,6 +241,16 @@ def test_settings_of_losses_are_compared():
         assert step(x, y) == pytest.approx(expected.item(), rel=1e-4)
 
 
+@pytest.mark.parametrize("types", [{"param_type": "bf16"}, {"state_type": "int8"},
+                                   {"param_type": "bf16", "state_type": "bf16"}])
+def test_types_of_updates_are_no_part_of_the_comparison(types):
+    (x, y), = data(1)
+    step = ckopt.torch.compile_step(network(), (x,), loss="cross_entropy",
+                                    optimizer=ckopt.AdamW(lr=1e-3), **types, **SETTINGS)
+    assert numpy.isfinite(step(x, y))
+    assert step.updates == 1
+
+
 def test_fit_compares_its_first_batch(tmp_path):
     """By tensors, by a DataLoader, and with nothing lost where the comparison fails."""
     module, batches = network(), data(6)

@@ -58,6 +58,23 @@ func.func @causal_bias(%q: tensor<3x2x4xf32>, %k: tensor<3x4x4xf32>, %v: tensor<
 
 // -----
 
+// What is subtracted is added with the other sign: a constant one is a bound here, too.
+// CHECK-LABEL: func.func @subtracted_bias(
+// CHECK-SAME:    %[[BIAS:[^:]*]]: tensor<2x4xf32>
+// CHECK:         %[[NEG:.*]] = ckopt.neg %[[BIAS]]
+// CHECK:         ckopt.attention %{{[^ ]*}}, %{{[^ ]*}}, %{{[^ ]*}} bias %[[NEG]] {causal = 2 : i64, scale = 1.000000e+00 : f64}
+func.func @subtracted_bias(%q: tensor<3x2x4xf32>, %k: tensor<3x4x4xf32>, %v: tensor<3x4x4xf32>, %bias: tensor<2x4xf32>) -> tensor<3x2x4xf32> {
+  %low = ckopt.constant dense<[[0.0, 0.0, 0.0, 0x7F800000], [0.0, 0.0, 0.0, 0.0]]> : tensor<2x4xf32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x2x4xf32>, tensor<3x4x4xf32>) -> tensor<3x2x4xf32>
+  %d = ckopt.sub %s, %bias : (tensor<3x2x4xf32>, tensor<2x4xf32>) -> tensor<3x2x4xf32>
+  %m = ckopt.sub %d, %low : (tensor<3x2x4xf32>, tensor<2x4xf32>) -> tensor<3x2x4xf32>
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x2x4xf32>) -> tensor<3x2x4xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x2x4xf32>, tensor<3x4x4xf32>) -> tensor<3x2x4xf32>
+  return %o : tensor<3x2x4xf32>
+}
+
+// -----
+
 // Masks and biases of the data stay operands; NaN replaced by 0 says that rows may be empty. A
 // fill that is finite is kept.
 // CHECK-LABEL: func.func @masked(

@@ -182,7 +182,7 @@ bool AttentionMatch::isScores(Value value, unsigned depth) const {
     return false;
   if (isa<MatMulOp>(op))
     return true;
-  return isa<SelectOp, AddOp, MulOp, DivOp, TanhOp, ReshapeOp>(op) &&
+  return isa<SelectOp, AddOp, SubOp, MulOp, DivOp, TanhOp, ReshapeOp>(op) &&
          llvm::any_of(op->getOperands(), [&](Value operand) {
            return isScores(operand, depth + 1);
          });
@@ -336,14 +336,18 @@ bool AttentionMatch::matchScores() {
       value = tanh.getInput();
       continue;
     }
-    if (!isa<AddOp, MulOp, DivOp>(op))
+    if (!isa<AddOp, SubOp, MulOp, DivOp>(op))
       return false;
     bool left = isScores(op->getOperand(0));
     Value other = op->getOperand(left ? 1 : 0);
-    if (isa<AddOp>(op)) {
-      if (scaled || tensorType(op->getOperand(left ? 0 : 1)) != scores)
+    if (isa<AddOp, SubOp>(op)) {
+      if (scaled || tensorType(op->getOperand(left ? 0 : 1)) != scores ||
+          (isa<SubOp>(op) && !left))
         return false;
-      biases.push_back(other);
+      OpBuilder builder(op);
+      biases.push_back(isa<SubOp>(op)
+                           ? TensorBuilder(builder, op->getLoc()).neg(other)
+                           : other);
     } else {
       auto factor = splatNumber(other);
       if (!factor || (isa<DivOp>(op) && !left) ||

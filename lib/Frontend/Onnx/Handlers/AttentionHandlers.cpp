@@ -224,6 +224,10 @@ bool Attention::run() {
   double size = double(n.shape(q)[3]);
   double scale = n.attrFloat("scale", 1 / std::sqrt(size));
   double cap = n.attrFloat("softcap", 0);
+  if (!(cap >= 0)) {
+    n.error() << "softcap is " << cap << ", not 0 (none) or above";
+    return false;
+  }
   int64_t mode = n.attrInt("qk_matmul_output_mode", 0);
   Type precision = element;
   if (n.attrInt("softmax_precision", 0) != 0)
