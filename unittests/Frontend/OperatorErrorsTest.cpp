@@ -132,6 +132,13 @@ TEST(OperatorErrors, Attention) {
        ExitInputError,
        "cannot divide dimension 2"},
       23);
+  expectFailure({"'Attention' attribute { name: 'softcap' type: FLOAT f: -1 }",
+                 {"2", "3", "4", "8"},
+                 "",
+                 {"x", "x"},
+                 ExitInputError,
+                 "softcap is -1"},
+                23);
   expectFailure({"'LinearAttention'" + text("update_rule", "quadratic"),
                  {"2", "3", "4"},
                  "",
