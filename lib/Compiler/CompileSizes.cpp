@@ -196,8 +196,10 @@ llvm::Error Compilation::settleSizes() {
 
 /// Compiles the model at a point up to its kernels, or only `imports` it;
 /// `values` get those that the model has there.
-llvm::Expected<OwningOpRef<ModuleOp>>
-Compilation::stepAt(SizePoint point, bool imports, TensorMap &values) {
+llvm::Expected<OwningOpRef<ModuleOp>> Compilation::stepAt(SizePoint point,
+                                                          bool imports,
+                                                          TensorMap &values,
+                                                          bool choosesBlocks) {
   int64_t size = point.size;
   const SizeRange &range = *opts.sizes;
   CompileOptions options = opts;
@@ -206,7 +208,8 @@ Compilation::stepAt(SizePoint point, bool imports, TensorMap &values) {
   options.phases = PhaseControl();
   options.phases.to = "fuse";
   options.outputs.clear();
-  options.step.chunkRows = point.rows ? point.rows : -1;
+  if (!choosesBlocks)
+    options.step.chunkRows = point.rows ? point.rows : -1;
   options.step.chunkBlocks = blocks.count;
   options.lost = LostParameters::Ignore;
   MessageText said;
@@ -238,28 +241,19 @@ Compilation::stepAt(SizePoint point, bool imports, TensorMap &values) {
   return std::move(parsed);
 }
 
-/// Chooses how many blocks the loss of a large head is taken in: as many as at
-/// the largest size, whatever the size is.
-llvm::Error Compilation::chooseBlocks() {
-  if (opts.step.chunkRows < 0)
-    return llvm::Error::success();
-  auto phases = buildPhases(opts.step, *targetInfo);
-  if (!phases)
-    return phases.takeError();
-  OwningOpRef<ModuleOp> made = module().clone();
-  PhaseControl control;
-  control.to = "autodiff";
-  if (llvm::Error error = runPhases(*made, *phases, control))
-    return error;
-  made->walk([&](LinearCrossEntropyOp loss) {
-    int64_t rows =
-        cast<RankedTensorType>(loss.getInput().getType()).getDimSize(0);
-    if (rows <= blocks.constant)
-      return;
-    blocks.constant = rows; // of the largest size, until others are known
-    blocks.count = llvm::divideCeil(rows, int64_t(loss.getRows()));
-  });
-  return llvm::Error::success();
+/// Compiles the model at the first size that is compared, where it may take the
+/// loss of a large head in blocks. If it does, their number is that of all
+/// sizes, and `blocks` gets it with the rows of the largest.
+llvm::Expected<OwningOpRef<ModuleOp>>
+Compilation::firstStep(int64_t size, TensorMap &values) {
+  auto made = stepAt({size}, /*imports=*/false, values, /*choosesBlocks=*/true);
+  if (!made)
+    return made;
+  if (auto chunks = (**made)->getAttrOfType<DenseI64ArrayAttr>(kChunksAttr)) {
+    blocks.count = chunks[1];
+    blocks.constant = llvm::divideCeil(chunks[0] * opts.sizes->high, size);
+  }
+  return made;
 }
 
 /// Notes how the rows in blocks follow the size.
@@ -267,9 +261,9 @@ llvm::Error Compilation::noteBlocks() {
   SmallVector<SizePoint> points;
   SmallVector<int64_t> rows;
   for (auto &[point, module] : unplannedAt)
-    if (auto noted = (*module)->getAttrOfType<IntegerAttr>(kChunkedRowsAttr)) {
+    if (auto noted = (*module)->getAttrOfType<DenseI64ArrayAttr>(kChunksAttr)) {
       points.push_back({point.size});
-      rows.push_back(noted.getInt());
+      rows.push_back(noted[0]);
     }
   if (rows.empty()) {
     blocks = {};
@@ -289,14 +283,13 @@ llvm::Error Compilation::noteBlocks() {
 /// Compiles the model at several sizes up to its kernels, and makes the step of
 /// the largest from them.
 llvm::Error Compilation::lookAtSizes() {
-  if (llvm::Error error = chooseBlocks())
-    return error;
-  RowBlocks chosen = blocks;
   llvm::Error first = llvm::Error::success();
-  auto look = [&](const RowBlocks &tried, bool above) {
-    blocks = tried;
+  bool tookBlocks = false;
+  auto look = [&](bool above, bool inBlocks) {
+    blocks = {};
     unplannedAt.clear();
-    llvm::Error error = lookAtSizes(above);
+    llvm::Error error = lookAtSizes(above, inBlocks);
+    tookBlocks |= blocks.count > 0;
     if (!error) {
       llvm::consumeError(std::move(first));
       return true;
@@ -309,19 +302,33 @@ llvm::Error Compilation::lookAtSizes() {
     return false;
   };
   // A choice of the compiler's may change between sizes below the largest.
-  if (look(chosen, /*above=*/false) || look(chosen, /*above=*/true))
+  bool inBlocks = opts.step.chunkRows >= 0;
+  if (look(/*above=*/false, inBlocks) || look(/*above=*/true, inBlocks)) {
+    if (blocks.count)
+      remark(MessageText(
+                 "the loss is taken in " + std::to_string(blocks.count) +
+                 " blocks of rows at every size, of up to " +
+                 std::to_string(blocks.at(opts.sizes->high).rows) + " rows (") +
+             Setting("chunk-vocab") + ")");
     return llvm::Error::success();
-  if (chosen.count && !opts.step.chunkRows &&
-      (look({}, /*above=*/false) || look({}, /*above=*/true)))
+  }
+  if (tookBlocks && opts.step.chunkRows == 0 &&
+      (look(/*above=*/false, false) || look(/*above=*/true, false)))
     return llvm::Error::success();
   return first;
 }
 
-llvm::Error Compilation::lookAtSizes(bool above) {
+llvm::Error Compilation::lookAtSizes(bool above, bool inBlocks) {
   const SizeRange &range = *opts.sizes;
   SmallVector<ModuleOp> modules;
   SmallVector<int64_t> sizes;
   std::vector<int64_t> compared = sizesToCompare(range, above);
+  TensorMap firstValues;
+  OwningOpRef<ModuleOp> first;
+  if (inBlocks)
+    if (llvm::Error error =
+            firstStep(compared.front(), firstValues).moveInto(first))
+      return error;
   // Enough for the largest that is compared, and one row that is filled.
   int64_t least = blocks.count
                       ? blocks.constant * *llvm::max_element(compared) /
@@ -330,13 +337,15 @@ llvm::Error Compilation::lookAtSizes(bool above) {
                       : 0;
   for (SizePoint point : withRows(compared, least, blocks.count > 0)) {
     int64_t size = point.size;
-    TensorMap values;
-    auto made = stepAt(point, /*imports=*/false, values);
-    if (!made)
-      return made.takeError();
-    dropOthers(**made);
+    TensorMap values = std::move(firstValues);
+    OwningOpRef<ModuleOp> made = std::move(first);
+    if (!made || blocks.count)
+      if (llvm::Error error =
+              stepAt(point, /*imports=*/false, values).moveInto(made))
+        return error;
+    dropOthers(*made);
     for (const char *name : kPlannedFunctions)
-      if (auto function = (*made)->lookupSymbol<func::FuncOp>(name))
+      if (auto function = made->lookupSymbol<func::FuncOp>(name))
         for (unsigned i = 0; i < function.getNumArguments(); ++i) {
           if (argumentRole(function, i) != roles::kConstant)
             continue;
@@ -356,7 +365,7 @@ llvm::Error Compilation::lookAtSizes(bool above) {
       if (modules.empty())
         break;
       auto first = modules.front().lookupSymbol<func::FuncOp>(name),
-           its = (*made)->lookupSymbol<func::FuncOp>(name);
+           its = made->lookupSymbol<func::FuncOp>(name);
       if (!first && !its)
         continue;
       if (!first || !its)
@@ -366,9 +375,9 @@ llvm::Error Compilation::lookAtSizes(bool above) {
               compareWiring(range, size, sizes.front(), first, its))
         return error;
     }
-    modules.push_back(**made);
+    modules.push_back(*made);
     sizes.push_back(size);
-    unplannedAt.emplace_back(point, std::move(*made));
+    unplannedAt.emplace_back(point, std::move(made));
   }
   if (llvm::Error error = compareImports())
     return error;

@@ -128,11 +128,13 @@ private:
   llvm::Error runPlanning();
   llvm::Error settleSizes();
   llvm::Error lookAtSizes();
-  llvm::Error lookAtSizes(bool above);
-  llvm::Error chooseBlocks();
+  llvm::Error lookAtSizes(bool above, bool inBlocks);
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  firstStep(int64_t size, TensorMap &values);
   llvm::Error noteBlocks();
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-  stepAt(SizePoint point, bool imports, TensorMap &values);
+  stepAt(SizePoint point, bool imports, TensorMap &values,
+         bool choosesBlocks = false);
   llvm::Error compareImports();
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   unplannedStep(int64_t size, bool plans = true);

@@ -53,9 +53,9 @@ struct ChunkRule {
   int64_t blocks = 0;
 };
 
-/// The most rows of a head that was cut into a given number of chunks, on the
-/// module.
-inline constexpr llvm::StringLiteral kChunkedRowsAttr = "ckopt.chunked_rows";
+/// The rows of the largest head that was cut into chunks, and their number, on
+/// modules that leave a size open.
+inline constexpr llvm::StringLiteral kChunksAttr = "ckopt.chunks";
 
 /// Rewrites cross entropies of large heads to chunks of rows; see the pass
 /// chunk-vocab and parseChunkRows.

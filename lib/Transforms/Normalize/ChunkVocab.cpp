@@ -24,6 +24,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
+#include "ckopt/Dialect/Ckopt/Utils/WholeBatch.h"
 #include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Normalize/Passes.h"
 #include "ckopt/Support/ByteSize.h"
@@ -243,14 +244,15 @@ static bool fillsBlocks(int64_t count, int64_t rows, int64_t blocks) {
   return count <= rows * blocks && kMostEmpty * count > rows * blocks;
 }
 
-/// Notes how many rows are in chunks.
-static void noteRows(func::FuncOp function, int64_t count) {
+/// Notes how many rows are in how many chunks.
+static void noteChunks(func::FuncOp function, int64_t count, int64_t chunks) {
   auto module = function->getParentOfType<ModuleOp>();
-  if (auto noted = module->getAttrOfType<IntegerAttr>(kChunkedRowsAttr))
-    count = std::max(count, noted.getInt());
-  module->setAttr(
-      kChunkedRowsAttr,
-      IntegerAttr::get(IntegerType::get(function.getContext(), 64), count));
+  if (!module->hasAttr(kOpenSizeAttr))
+    return;
+  auto noted = module->getAttrOfType<DenseI64ArrayAttr>(kChunksAttr);
+  if (!noted || noted[0] < count)
+    module->setAttr(kChunksAttr, DenseI64ArrayAttr::get(function.getContext(),
+                                                        {count, chunks}));
 }
 
 /// Says what keeps large logits whole.
@@ -313,8 +315,8 @@ LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows,
     }
     if (!rule.evaluates)
       remarkChunks(loss, bytes, count, chunk);
-    if (rule.blocks)
-      noteRows(function, count);
+    noteChunks(function, count,
+               rule.blocks ? rule.blocks : llvm::divideCeil(count, chunk));
     rewrite(loss, head, chunk, rule.blocks);
   }
   if (given && !found && !rule.evaluates)
