@@ -54,8 +54,8 @@ struct StepOptions : KernelSettings {
   /// Rows of a chunk of the cross entropy of a large head; 0: chosen by sizes;
   /// -1: no chunks. Changes the order of sums.
   int64_t chunkRows = 0;
-  /// How many chunks, if not as many as there are rows for: rows of zeros, whose
-  /// loss is ignored, fill the last ones.
+  /// How many chunks, if not as many as there are rows for: rows of zeros,
+  /// whose loss is ignored, fill the last ones.
   int64_t chunkBlocks = 0;
   /// Rows of a block of regions that work row by row; 0: chosen by sizes; -1:
   /// no blocks. Changes the order of sums.
