@@ -337,6 +337,7 @@ llvm::Error Compilation::lookAtSizes(bool above, bool inBlocks) {
                       : 0;
   for (SizePoint point : withRows(compared, least, blocks.count > 0)) {
     int64_t size = point.size;
+    // Without blocks the first step is already the one of its size.
     TensorMap values = std::move(firstValues);
     OwningOpRef<ModuleOp> made = std::move(first);
     if (!made || blocks.count)
