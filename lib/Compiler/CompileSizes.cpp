@@ -323,11 +323,10 @@ llvm::Error Compilation::lookAtSizes(bool above, bool inBlocks) {
   SmallVector<ModuleOp> modules;
   SmallVector<int64_t> sizes;
   std::vector<int64_t> compared = sizesToCompare(range, above);
-  TensorMap firstValues;
-  OwningOpRef<ModuleOp> first;
+  TensorMap tried;
+  OwningOpRef<ModuleOp> trial;
   if (inBlocks)
-    if (llvm::Error error =
-            firstStep(compared.front(), firstValues).moveInto(first))
+    if (llvm::Error error = firstStep(compared.front(), tried).moveInto(trial))
       return error;
   // Enough for the largest that is compared, and one row that is filled.
   int64_t least = blocks.count
@@ -338,8 +337,8 @@ llvm::Error Compilation::lookAtSizes(bool above, bool inBlocks) {
   for (SizePoint point : withRows(compared, least, blocks.count > 0)) {
     int64_t size = point.size;
     // Without blocks the first step is already the one of its size.
-    TensorMap values = std::move(firstValues);
-    OwningOpRef<ModuleOp> made = std::move(first);
+    TensorMap values = std::move(tried);
+    OwningOpRef<ModuleOp> made = std::move(trial);
     if (!made || blocks.count)
       if (llvm::Error error =
               stepAt(point, /*imports=*/false, values).moveInto(made))

@@ -135,16 +135,23 @@ llvm::Expected<int64_t> Feeder::load(DataPosition at) {
   return *count;
 }
 
+/// Returns part `number` of a batch that is cut into parts of so many rows.
+static HostTensor rowsOf(const HostTensor &value, int64_t rows,
+                         int64_t number) {
+  std::vector<int64_t> shape = value.shape().vec();
+  shape.front() = rows;
+  HostTensor part(value.dtype(), std::move(shape));
+  size_t bytes = size_t(part.sizeInBytes());
+  std::memcpy(part.mutableRawData(),
+              static_cast<const char *>(value.rawData()) +
+                  size_t(number) * bytes,
+              bytes);
+  return part;
+}
+
 /// Returns the rows of a batch that belong to this rank.
 static HostTensor shareOf(const HostTensor &value, const Ranks &ranks) {
-  std::vector<int64_t> shape(value.shape().begin(), value.shape().end());
-  shape.front() /= ranks.size();
-  HostTensor share(value.dtype(), std::move(shape));
-  size_t bytes = size_t(share.sizeInBytes());
-  auto rank = size_t(ranks.number());
-  std::memcpy(share.mutableRawData(),
-              static_cast<const char *>(value.rawData()) + rank * bytes, bytes);
-  return share;
+  return rowsOf(value, value.dim(0) / ranks.size(), ranks.number());
 }
 
 static uint64_t hashOf(llvm::ArrayRef<HostTensor> values) {
@@ -197,11 +204,7 @@ llvm::Error Feeder::write() {
     int64_t first = own     ? own->first
                     : whole ? 0
                             : session->ranks().number() * value.dim(0);
-    if (llvm::Error error = checkBatch(specs[field], value, [&](int64_t i) {
-          return nameSample(first + i);
-        }))
-      return withContext(std::move(error), source->name());
-    if (llvm::Error error = session->write(tensors[field], value))
+    if (llvm::Error error = writeField(*session, field, value, first))
       return error;
   }
   return llvm::Error::success();
@@ -209,20 +212,23 @@ llvm::Error Feeder::write() {
 
 llvm::Error Feeder::write(Session &smaller, int64_t samples) {
   for (size_t field = 0; field < specs.size(); ++field) {
-    const HostTensor &value = values[field];
-    std::vector<int64_t> shape = value.shape().vec();
-    if (specs[field].batched)
-      shape.front() = samples;
-    HostTensor part(value.dtype(), std::move(shape));
-    std::memcpy(part.mutableRawData(), value.rawData(),
-                size_t(part.sizeInBytes()));
-    if (llvm::Error error = checkBatch(
-            specs[field], part, [&](int64_t i) { return nameSample(i); }))
-      return withContext(std::move(error), source->name());
-    if (llvm::Error error = smaller.write(tensors[field], part))
+    const HostTensor &value = specs[field].batched
+                                  ? rowsOf(values[field], samples, 0)
+                                  : values[field];
+    if (llvm::Error error = writeField(smaller, field, value, 0))
       return error;
   }
   return llvm::Error::success();
+}
+
+/// Writes a field's samples, of which the first has this number in the batch.
+llvm::Error Feeder::writeField(Session &to, size_t field,
+                               const HostTensor &value, int64_t first) const {
+  if (llvm::Error error = checkBatch(specs[field], value, [&](int64_t i) {
+        return nameSample(first + i);
+      }))
+    return withContext(std::move(error), source->name());
+  return to.write(tensors[field], value);
 }
 
 llvm::Error Feeder::compareFirst(uint64_t seed, DataPosition at) {

@@ -233,7 +233,7 @@ class Batches:
             filled += taken
             self._at += taken
             self._left -= taken
-        least = self._step._open[1] if self._step._open and self._step._open[0] == "batch" else count
+        least = self._step._step.least_batch
         if 0 < filled < least and self._strict:
             sizes = count if least == count else f"{least} to {count}"
             raise InputError(f"the last batch of an epoch has {filled} samples, the step was "

@@ -256,6 +256,10 @@ static void bindFigures(nb::class_<Step> &step) {
   step.def_prop_ro("batch", [](Step &self) {
     return self.plain([](StepRun &run) { return run.batch(); });
   });
+  step.def_prop_ro("least_batch", [](Step &self) {
+    return self.plain(
+        [](StepRun &run) { return leastBatch(run.session().manifest()); });
+  });
   step.def_prop_ro("updates", [](Step &self) {
     return self.plain([](StepRun &run) { return run.updates(); });
   });

@@ -16,15 +16,7 @@ transformers = pytest.importorskip("transformers")
 peft = pytest.importorskip("peft")
 
 import ckopt.torch  # noqa: E402
-
-
-class Loss(torch.nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids, labels):
-        return self.model(input_ids=input_ids, labels=labels, use_cache=False).loss
+from test_weights import Loss  # noqa: E402
 
 
 def export(path, dtype):

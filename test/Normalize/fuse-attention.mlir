@@ -197,6 +197,21 @@ func.func @dropout(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x
 
 // -----
 
+// CHECK-LABEL: func.func @subtracted_trained_bias(
+// CHECK-NOT:     ckopt.attention
+// CHECK-NOT:     ckopt.neg
+// CHECK:         return
+func.func @subtracted_trained_bias(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %b: tensor<8x8xf32> {ckopt.role = "parameter"}) -> tensor<3x8x4xf32> {
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.sub %s, %b : (tensor<3x8x8xf32>, tensor<8x8xf32>) -> tensor<3x8x8xf32>
+  // expected-remark@+1 {{a trained bias is added to the scores}}
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @trained_bias(
 // CHECK-NOT:     ckopt.attention
 func.func @trained_bias(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %b: tensor<8x8xf32> {ckopt.role = "parameter"}) -> tensor<3x8x4xf32> {

@@ -63,6 +63,8 @@ private:
   /// Returns the number of samples in `values`.
   int64_t numHeld() const { return own ? own->count : batch; }
   void fillUp(int64_t valid);
+  llvm::Error writeField(Session &to, size_t field, const HostTensor &value,
+                         int64_t first) const;
   std::string nameSample(int64_t i) const;
   llvm::Error check() const;
 

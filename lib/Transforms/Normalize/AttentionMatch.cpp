@@ -344,10 +344,12 @@ bool AttentionMatch::matchScores() {
       if (scaled || tensorType(op->getOperand(left ? 0 : 1)) != scores ||
           (isa<SubOp>(op) && !left))
         return false;
-      OpBuilder builder(op);
-      biases.push_back(isa<SubOp>(op)
-                           ? TensorBuilder(builder, op->getLoc()).neg(other)
-                           : other);
+      if (isa<SubOp>(op)) {
+        OpBuilder builder(op);
+        other = TensorBuilder(builder, op->getLoc()).neg(other);
+        negated.push_back(other.getDefiningOp());
+      }
+      biases.push_back(other);
     } else {
       auto factor = splatNumber(other);
       if (!factor || (isa<DivOp>(op) && !left) ||

@@ -60,10 +60,14 @@ public:
       : softmax(softmax), evaluate(evaluate), leastKeys(leastKeys),
         mostColumns(mostColumns), scores(softmax.getType()) {}
 
-  /// Returns whether it is attention; nothing is changed. `reason` says why it
-  /// stays as it is, where a user could change that.
+  /// Returns whether it is attention; nothing is changed but for `negated`.
+  /// `reason` says why it stays as it is, where a user could change that.
   bool match(std::string &reason);
   void rewrite();
+
+  /// Ops that match() made: biases that are subtracted, with the other sign.
+  /// Those that nothing reads go once `evaluate` is not asked any more.
+  mlir::SmallVector<mlir::Operation *> negated;
 
 private:
   static constexpr double infinity = std::numeric_limits<double>::infinity();

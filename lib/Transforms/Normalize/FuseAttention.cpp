@@ -198,6 +198,7 @@ struct FuseAttention : ckopt::impl::FuseAttentionPassBase<FuseAttention> {
     ConstantEvaluator evaluate;
     llvm::MapVector<StringRef, SmallVector<SoftmaxOp>> left;
     std::vector<std::unique_ptr<std::string>> reasons;
+    SmallVector<Operation *> negated;
     for (SoftmaxOp op : softmaxes) {
       auto reason = std::make_unique<std::string>();
       AttentionMatch attention(op, evaluate, leastKeys, mostColumns);
@@ -207,7 +208,11 @@ struct FuseAttention : ckopt::impl::FuseAttentionPassBase<FuseAttention> {
         left[*reason].push_back(op);
         reasons.push_back(std::move(reason));
       }
+      llvm::append_range(negated, attention.negated);
     }
+    for (Operation *op : negated) // of what was not matched
+      if (op->use_empty())
+        op->erase();
     for (auto &[reason, ops] : left)
       ops.front().emitRemark()
           << "attention keeps its matrix of scores here"
