@@ -172,17 +172,23 @@ llvm::Error Compilation::compareImports() {
     points.push_back({point.size});
   }
   int64_t middle = range.low + (range.high - range.low) / 2;
-  std::set<int64_t> compared{range.low, std::min(range.low + 1, range.high),
-                             middle, range.high};
-  for (int64_t size : compared) {
-    DictionaryAttr there = valuesOf(module()); // imported at the largest
-    if (size != range.high) {
-      TensorMap values;
-      auto made = stepAt({size}, /*imports=*/true, values);
-      if (!made)
-        return made.takeError();
-      there = valuesOf(**made);
-    }
+  std::set<int64_t> smaller{range.low, std::min(range.low + 1, range.high),
+                            middle};
+  smaller.erase(range.high); // imported already
+  std::vector<SizePoint> compared;
+  for (int64_t size : smaller)
+    compared.push_back({size});
+  auto texts = stepsAt(compared, /*imports=*/true);
+  if (!texts)
+    return texts.takeError();
+  compared.push_back({range.high});
+  for (auto [i, point] : llvm::enumerate(compared)) {
+    OwningOpRef<ModuleOp> own;
+    if (i < texts->size())
+      if (llvm::Error error = readStep((*texts)[i].module).moveInto(own))
+        return error;
+    DictionaryAttr there = valuesOf(own ? *own : module());
+    int64_t size = point.size;
     for (NamedAttribute entry : there) {
       auto others = llvm::map_to_vector(
           said, [&](DictionaryAttr one) { return one.get(entry.getName()); });

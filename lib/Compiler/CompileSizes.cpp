@@ -12,7 +12,7 @@
 //
 // The four sizes are primes, so that nothing about them is true by chance: what
 // holds for their sizes (a multiple of 16, one merged loop) follows from the
-// model alone.
+// model alone. They are compiled on several threads.
 //
 // Guarantee: the arena of the largest size is enough for every other; steps
 // that differ in more than sizes are an error that names the node. Complexity:
@@ -28,6 +28,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/OnThreads.h"
 #include "ckopt/Support/SizeNumbers.h"
 #include "ckopt/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -194,12 +195,9 @@ llvm::Error Compilation::settleSizes() {
   return llvm::Error::success();
 }
 
-/// Compiles the model at a point up to its kernels, or only `imports` it;
-/// `values` get those that the model has there.
-llvm::Expected<OwningOpRef<ModuleOp>> Compilation::stepAt(SizePoint point,
-                                                          bool imports,
-                                                          TensorMap &values,
-                                                          bool choosesBlocks) {
+/// Compiles the model at a point up to its kernels, or only `imports` it.
+llvm::Expected<Compilation::StepText>
+Compilation::stepAt(SizePoint point, bool imports, bool choosesBlocks) const {
   int64_t size = point.size;
   const SizeRange &range = *opts.sizes;
   CompileOptions options = opts;
@@ -231,10 +229,27 @@ llvm::Expected<OwningOpRef<ModuleOp>> Compilation::stepAt(SizePoint point,
                        "at a size of '" + shownName(range) + "' of " +
                            std::to_string(size) +
                            (said.empty() ? MessageText() : ": " + said));
-  values = other.weights();
-  std::string text;
-  llvm::raw_string_ostream os(text);
+  StepText made;
+  made.values = other.weights();
+  llvm::raw_string_ostream os(made.module);
   other.module()->print(os, OpPrintingFlags().enableDebugInfo(true, false));
+  return std::move(made);
+}
+
+/// Compiles the model at several points, each on a thread of its own.
+llvm::Expected<std::vector<Compilation::StepText>>
+Compilation::stepsAt(ArrayRef<SizePoint> points, bool imports) {
+  std::vector<StepText> made(points.size());
+  llvm::Error error =
+      onThreads(/*threads=*/0, int64_t(points.size()), [&](int64_t i) {
+        return stepAt(points[size_t(i)], imports).moveInto(made[size_t(i)]);
+      });
+  if (error)
+    return std::move(error);
+  return std::move(made);
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>> Compilation::readStep(StringRef text) {
   auto parsed = parseSourceString<ModuleOp>(text, context.get());
   if (!parsed)
     return makeError(ExitInternal, "the step of another size cannot be read");
@@ -244,16 +259,18 @@ llvm::Expected<OwningOpRef<ModuleOp>> Compilation::stepAt(SizePoint point,
 /// Compiles the model at the first size that is compared, where it may take the
 /// loss of a large head in blocks. If it does, their number is that of all
 /// sizes, and `blocks` gets it with the rows of the largest.
-llvm::Expected<OwningOpRef<ModuleOp>>
-Compilation::firstStep(int64_t size, TensorMap &values) {
-  auto made = stepAt({size}, /*imports=*/false, values, /*choosesBlocks=*/true);
+llvm::Expected<Compilation::StepText> Compilation::firstStep(int64_t size) {
+  auto text = stepAt({size}, /*imports=*/false, /*choosesBlocks=*/true);
+  if (!text)
+    return text;
+  auto made = readStep(text->module);
   if (!made)
-    return made;
+    return made.takeError();
   if (auto chunks = (**made)->getAttrOfType<DenseI64ArrayAttr>(kChunksAttr)) {
     blocks.count = chunks[1];
     blocks.constant = llvm::divideCeil(chunks[0] * opts.sizes->high, size);
   }
-  return made;
+  return text;
 }
 
 /// Notes how the rows in blocks follow the size.
@@ -318,67 +335,94 @@ llvm::Error Compilation::lookAtSizes() {
   return first;
 }
 
+/// Compares the constants of a size with those of the largest.
+llvm::Error Compilation::compareConstants(int64_t size, ModuleOp step,
+                                          const TensorMap &values) const {
+  const SizeRange &range = *opts.sizes;
+  for (const char *name : kPlannedFunctions) {
+    auto function = step.lookupSymbol<func::FuncOp>(name);
+    for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
+      if (argumentRole(function, i) != roles::kConstant)
+        continue;
+      std::string constant = argumentName(function, i);
+      const HostTensor *own = values.find(constant);
+      auto largest = imported.weights.find(constant);
+      if (own && largest == imported.weights.end())
+        return refuseSizes(range, size, range.high, function,
+                           "the constant '" + constant + "' has other numbers");
+      if (own)
+        if (llvm::Error error = comparePrefix(
+                range, size, *own, largest->second, function, constant))
+          return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// Compares the calls of two steps.
+static llvm::Error compareSteps(const SizeRange &range, int64_t size,
+                                int64_t firstSize, ModuleOp step,
+                                ModuleOp firstStep) {
+  for (const char *name : kPlannedFunctions) {
+    auto first = firstStep.lookupSymbol<func::FuncOp>(name),
+         its = step.lookupSymbol<func::FuncOp>(name);
+    if (!first && !its)
+      continue;
+    if (!first || !its)
+      return refuseSizes(range, size, firstSize, nullptr,
+                         "the step has other functions");
+    if (llvm::Error error = compareWiring(range, size, firstSize, first, its))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+/// Compiles the model at points whose steps can be compared; a step that was
+/// made without blocks already is the one of its size.
 llvm::Error Compilation::lookAtSizes(bool above, bool inBlocks) {
   const SizeRange &range = *opts.sizes;
-  SmallVector<ModuleOp> modules;
-  SmallVector<int64_t> sizes;
   std::vector<int64_t> compared = sizesToCompare(range, above);
-  TensorMap tried;
-  OwningOpRef<ModuleOp> trial;
-  if (inBlocks)
-    if (llvm::Error error = firstStep(compared.front(), tried).moveInto(trial))
-      return error;
+  std::vector<StepText> texts;
+  if (inBlocks) {
+    auto first = firstStep(compared.front());
+    if (!first)
+      return first.takeError();
+    if (!blocks.count)
+      texts.push_back(std::move(*first));
+  }
   // Enough for the largest that is compared, and one row that is filled.
   int64_t least = blocks.count
                       ? blocks.constant * *llvm::max_element(compared) /
                                 range.high / blocks.count +
                             2
                       : 0;
-  for (SizePoint point : withRows(compared, least, blocks.count > 0)) {
-    int64_t size = point.size;
-    // Without blocks the first step is already the one of its size.
-    TensorMap values = std::move(tried);
-    OwningOpRef<ModuleOp> made = std::move(trial);
-    if (!made || blocks.count)
-      if (llvm::Error error =
-              stepAt(point, /*imports=*/false, values).moveInto(made))
+  std::vector<SizePoint> points = withRows(compared, least, blocks.count > 0);
+  auto others =
+      stepsAt(ArrayRef(points).drop_front(texts.size()), /*imports=*/false);
+  if (!others)
+    return others.takeError();
+  llvm::move(*others, std::back_inserter(texts));
+  SmallVector<ModuleOp> modules;
+  for (auto [point, text] : llvm::zip_equal(points, texts)) {
+    auto made = readStep(text.module);
+    if (!made)
+      return made.takeError();
+    dropOthers(**made);
+    if (llvm::Error error = compareConstants(point.size, **made, text.values))
+      return error;
+    if (!modules.empty())
+      if (llvm::Error error = compareSteps(range, point.size, points[0].size,
+                                           **made, modules.front()))
         return error;
-    dropOthers(*made);
-    for (const char *name : kPlannedFunctions)
-      if (auto function = made->lookupSymbol<func::FuncOp>(name))
-        for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-          if (argumentRole(function, i) != roles::kConstant)
-            continue;
-          std::string constant = argumentName(function, i);
-          const HostTensor *own = values.find(constant);
-          auto largest = imported.weights.find(constant);
-          if (own && largest == imported.weights.end())
-            return refuseSizes(range, size, range.high, function,
-                               "the constant '" + constant +
-                                   "' has other numbers");
-          if (own)
-            if (llvm::Error error = comparePrefix(
-                    range, size, *own, largest->second, function, constant))
-              return error;
-        }
-    for (const char *name : kPlannedFunctions) {
-      if (modules.empty())
-        break;
-      auto first = modules.front().lookupSymbol<func::FuncOp>(name),
-           its = made->lookupSymbol<func::FuncOp>(name);
-      if (!first && !its)
-        continue;
-      if (!first || !its)
-        return refuseSizes(range, size, sizes.front(), nullptr,
-                           "the step has other functions");
-      if (llvm::Error error =
-              compareWiring(range, size, sizes.front(), first, its))
-        return error;
-    }
-    modules.push_back(*made);
-    sizes.push_back(size);
-    unplannedAt.emplace_back(point, std::move(made));
+    modules.push_back(**made);
+    unplannedAt.emplace_back(point, std::move(*made));
   }
+  return makeLargest(modules);
+}
+
+/// Makes the step of the largest size from those that were compared.
+llvm::Error Compilation::makeLargest(MutableArrayRef<ModuleOp> modules) {
+  const SizeRange &range = *opts.sizes;
   if (llvm::Error error = compareImports())
     return error;
   if (llvm::Error error = noteBlocks())

@@ -67,6 +67,10 @@ void DriverFlags::addDataFlags() {
         return parseNormalization(text, Setting("normalize"),
                                   o.data.imageOptions);
       });
+  add("decode-threads", "N", data,
+      "images: threads that decode a batch (default: the cores, or " +
+          Setting("threads") + ")",
+      flag::number<int64_t>("decode-threads", o.data.imageOptions.threads, 1));
   add("validation", "FILE", Train | Compare,
       "samples for evaluation alone, as " + Setting("data") + ", " +
           Setting("tokens") + " or " + Setting("images"),

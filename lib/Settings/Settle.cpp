@@ -126,6 +126,7 @@ llvm::Error DriverFlags::checkRead() const {
        Setting("loss-scale", "dynamic")},
       {{"sequence", "token-type"}, !o.data.tokens.empty(), Setting("tokens")},
       {{"data-cache"}, !o.data.path.empty(), Setting("data")},
+      {{"decode-threads"}, !o.data.images.empty(), Setting("images")},
       {{"checkpoint-every"},
        !o.train.checkpoint.empty(),
        Setting("checkpoint")},
@@ -191,6 +192,8 @@ llvm::Error DriverFlags::settle() {
     return error;
   if (llvm::Error error = settleParallel())
     return error;
+  if (!given.count("decode-threads")) // on a device, steps have one thread
+    o.data.imageOptions.threads = o.compile.step.threads;
   if (llvm::Error error = settleTarget())
     return error;
   if (llvm::Error error = checkFlags(o))

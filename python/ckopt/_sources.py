@@ -52,12 +52,14 @@ class ImageFolder:
         evaluate stay as they are.
     normalize: "imagenet", or (means, deviations) of values from 0 to 1, one number
         for each channel or one for all.
+    threads: how many threads decode a batch (default: one for each core).
     """
 
     path: Path
     resize: int | None = None
     augment: str | Iterable[str] | None = None
     normalize: str | tuple[Any, Any] | None = None
+    threads: int | None = None
 
     def _settings(self) -> Settings:
         settings = [("images", os.fspath(self.path))]
@@ -78,6 +80,8 @@ class ImageFolder:
                 text = "/".join(",".join(repr(float(n)) for n in part)
                                 for part in (means, deviations))
             settings.append(("normalize", text))
+        if self.threads is not None:
+            settings.append(("decode-threads", str(self.threads)))
         return settings
 
 

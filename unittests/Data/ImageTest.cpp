@@ -365,6 +365,32 @@ TEST_F(Images, OfOtherRowsAreNotRead) {
   EXPECT_EQ(readRows(ahead), want);
 }
 
+// Threads change neither samples nor which of several failures is told.
+TEST_F(Images, AreTheSameOnAnyNumberOfThreads) {
+  putClasses();
+  ImageOptions options;
+  options.augment.flip = true;
+  std::vector<Epoch> epochs;
+  for (int64_t threads : {1, 2, 3, 64}) {
+    options.threads = threads;
+    epochs.push_back(readEpoch(*open(file("d"), options, true), 5, {1, 0}, 4));
+    EXPECT_EQ(epochs.back(), epochs.front()) << threads << " threads";
+  }
+  options.threads = 3;
+  auto source = open(file("d"), options);
+  auto listing = valueOf(ImageListing::read(file("d")));
+  for (size_t i : {2, 3, 5})
+    ASSERT_FALSE(
+        llvm::sys::fs::remove(file("d") + "/" + listing.images[i].path));
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    std::vector<float> pixels(6 * 48);
+    std::vector<int64_t> labels(6);
+    EXPECT_EQ(textOf(source->seek(5, {0, 0})), "");
+    expectContains(textOf(source->next(6, {pixels.data(), labels.data()})),
+                   listing.images[2].path);
+  }
+}
+
 TEST_F(Images, AreCutAndNormalized) {
   putClasses();
   ImageOptions options;

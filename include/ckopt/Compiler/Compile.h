@@ -129,12 +129,22 @@ private:
   llvm::Error settleSizes();
   llvm::Error lookAtSizes();
   llvm::Error lookAtSizes(bool above, bool inBlocks);
+  /// The model at one size, as text: contexts are used by one thread each.
+  struct StepText {
+    std::string module;
+    TensorMap values;
+  };
+  llvm::Expected<StepText> firstStep(int64_t size);
+  llvm::Expected<std::vector<StepText>>
+  stepsAt(llvm::ArrayRef<SizePoint> points, bool imports);
+  llvm::Expected<StepText> stepAt(SizePoint point, bool imports,
+                                  bool choosesBlocks = false) const;
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-  firstStep(int64_t size, TensorMap &values);
+  readStep(llvm::StringRef text);
+  llvm::Error compareConstants(int64_t size, mlir::ModuleOp step,
+                               const TensorMap &values) const;
   llvm::Error noteBlocks();
-  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-  stepAt(SizePoint point, bool imports, TensorMap &values,
-         bool choosesBlocks = false);
+  llvm::Error makeLargest(llvm::MutableArrayRef<mlir::ModuleOp> modules);
   llvm::Error compareImports();
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   unplannedStep(int64_t size, bool plans = true);

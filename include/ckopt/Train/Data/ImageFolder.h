@@ -48,6 +48,8 @@ struct ImageOptions {
   /// (value / 255 - mean) / deviation, for each channel or one for all; empty:
   /// value / 255.
   std::vector<double> mean, deviation;
+  /// The threads that decode a batch; 0: one for each core.
+  int64_t threads = 0;
 };
 
 /// Parses "crop", "crop:4", "flip", "resized-crop", "resized-crop:0.25", with
