@@ -88,24 +88,36 @@ double waveLoss(const ContractionShape &shape, double multiprocessors) {
 
 /// Returns the time of a contraction relative to the full rate. It counts tiles
 /// beyond the edges, blocks that do not fill the device, and loads of tiles
-/// from the cache.
+/// from the cache. Libraries have a rate of their own, and the tiles of ours.
 double productTime(const KernelCode &code, const MachineRates &rates) {
   double products = 0, time = 0;
   for (const ContractionShape &shape : code.shapes)
     products += shape.products;
-  if (!(products > 0) || !(rates.multiprocessors > 0))
+  if (!(rates.multiprocessors > 0))
     return 1;
   bool isMatMul = code.primitive.kind == runtime::PrimitiveKind::MatMul;
+  bool isHalf =
+      code.primitive.dtype == DType::F16 || code.primitive.dtype == DType::BF16;
   double rate = isMatMul ? rates.matmul : rates.conv;
-  if (code.primitive.dtype == DType::F16 || code.primitive.dtype == DType::BF16)
+  if (isHalf)
     rate *= isMatMul ? rates.halves : rates.convHalves;
+  bool byLibrary =
+      code.library && (isMatMul || code.primitive.conv.groups == 1);
+  double library = !byLibrary ? 0
+                   : isHalf   ? rates.libraryHalves
+                              : rates.libraryMatmul;
+  if (!isMatMul)
+    library *= rates.conv / rates.matmul;
+  if (!(products > 0)) // no tiles of ours
+    return library > 0 ? rate / library : 1;
   for (const ContractionShape &shape : code.shapes) {
     if (shape.blocks == 0)
       continue;
-    double computing = 2 * shape.computed / rate *
+    double computing = 2 * shape.computed / (library > 0 ? library : rate) *
                        waveLoss(shape, rates.multiprocessors) / shape.share;
-    double loading =
-        rates.tileBandwidth > 0 ? shape.tileBytes / rates.tileBandwidth : 0;
+    double loading = library > 0 || !(rates.tileBandwidth > 0)
+                         ? 0
+                         : shape.tileBytes / rates.tileBandwidth;
     time += std::max(computing, loading);
   }
   // The cost model has a separate rate for groups.
@@ -172,6 +184,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
     settings.libraryWorkspace = libraryWorkspace;
     settings.multiprocessors = multiprocessors;
     settings.sharedBytes = sharedBytes;
+    settings.processorShared = processorShared;
     settings.ownBesideLibraries = ownBesideLibraries;
     settings.contractions = contractions;
     settings.cpuClass = cpuClass;

@@ -235,6 +235,7 @@ void ckopt::addAnnotation(OpPassManager &passes, const StepOptions &options,
   kernels.libraryWorkspace = options.libraryWorkspace;
   kernels.multiprocessors = options.multiprocessors;
   kernels.sharedBytes = options.sharedBytes;
+  kernels.processorShared = options.processorShared;
   kernels.ownBesideLibraries = options.ownBesideLibraries;
   kernels.matmulPrecision = nameOf(options.matmulPrecision).str();
   kernels.deviceRates = options.deviceRates;

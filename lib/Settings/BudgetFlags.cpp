@@ -29,8 +29,11 @@ void DriverFlags::addBudgetFlags() {
   unsigned one = Stepping & ~Compare;
   add("memory-budget", "BYTES", one,
       "real peak: 512MiB, 2GB, plain bytes, 0.6x (" + Setting("budget-ratio") +
-          "), or min",
+          "), min, or device (what is free on " + Setting("device") + ")",
       [this](StringRef text) -> llvm::Error {
+        budgetOfDevice = text == "device";
+        if (budgetOfDevice)
+          return setBudget(Setting("memory-budget"), {});
         auto budget = parseMemoryBudget(text);
         if (!budget)
           return budget.takeError();

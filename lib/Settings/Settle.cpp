@@ -56,7 +56,16 @@ llvm::Error DriverFlags::settleTarget() {
   TargetRequest request{compile.step, compile.target, compile.device,
                         compile.import.f64, given};
   request.runsHere = runsHere;
-  return o.target->settle(request);
+  if (llvm::Error error = o.target->settle(request))
+    return error;
+  if (!budgetOfDevice)
+    return llvm::Error::success();
+  if (compile.device.target.empty() || compile.device.ordinal < 0)
+    return usageError(Setting("memory-budget", "device") +
+                      " asks a device: give " + Setting("device", "cuda:0"));
+  MemoryBudget &budget = compile.step.remat.budget;
+  budget.kind = MemoryBudget::Kind::Bytes;
+  return o.target->roomOn(compile.device, compile.step).moveInto(budget.bytes);
 }
 
 llvm::Error ckopt::checkDataFlags(const DataOptions &data) {

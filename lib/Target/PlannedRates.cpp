@@ -17,6 +17,8 @@ static constexpr std::pair<const char *, double MachineRates::*> kWritten[] = {
     {"depthwise_conv", &MachineRates::depthwiseConv},
     {"halves", &MachineRates::halves},
     {"conv_halves", &MachineRates::convHalves},
+    {"library_matmul", &MachineRates::libraryMatmul},
+    {"library_halves", &MachineRates::libraryHalves},
     {"vector", &MachineRates::vector},
     {"overhead", &MachineRates::overhead},
     {"cache_bandwidth", &MachineRates::cacheBandwidth},

@@ -41,6 +41,12 @@ TargetInfo::rates(const KernelSettings &settings) const {
   return traits.rates;
 }
 
+llvm::Expected<int64_t> TargetInfo::roomOn(const DeviceOptions &,
+                                           const KernelSettings &) const {
+  return usageError("devices have free bytes, and " + traits.machines +
+                    " are none");
+}
+
 llvm::Expected<StepCode::Program> StepCode::loadAt(int64_t) const {
   return usageError("code for this target has one size alone");
 }

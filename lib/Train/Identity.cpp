@@ -122,6 +122,9 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     result["target"] = step.target;
     set("sm", sm);
     set("multiprocessors", session.manifest().device.multiprocessors);
+    // Tiles depend on it; that of earlier releases is the capability's.
+    if (constexpr int32_t kLeast = 100 << 10; step.processorShared == kLeast)
+      set("multiprocessor-shared", kLeast);
     result["cuda-libs"] = !step.libraryWorkspace    ? "none"
                           : step.ownBesideLibraries ? "auto"
                                                     : "all";

@@ -29,6 +29,8 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
            "cuda: multiprocessors that contractions and sums of columns are divided for; 0: those of an H100">,
     Option<"sharedBytes", "shared-bytes", "int32_t", "0",
            "cuda: shared memory that a block may have; 0: what every device from compute capability 8.0 on has">,
+    Option<"processorShared", "processor-shared", "int32_t", "0",
+           "cuda: shared memory of all blocks on a multiprocessor; 0: what devices of the smallest such shared-bytes have">,
     Option<"ownBesideLibraries", "own-beside-libraries", "bool", "false",
            "cuda: our own contractions, too, for devices whose libraries refuse">,
     Option<"contractions", "contractions", "std::string", "\"\"",

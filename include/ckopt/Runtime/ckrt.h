@@ -358,6 +358,23 @@ typedef struct ckrt_device_report {
 CKRT_EXPORT ckrt_status ckrt_device(ckrt_session *session,
                                     ckrt_device_report *report);
 
+/* Describes a device without a session, for a compiler that makes code for it.
+ * Makes no context. Since 4. */
+typedef struct ckrt_device_facts {
+  size_t size; /* sizeof(ckrt_device_facts) */
+  char name[128];
+  int32_t compute_capability; /* 90 for 9.0 */
+  int32_t driver_version;     /* as cuDriverGetVersion: 12040 */
+  int32_t multiprocessors;
+  int32_t block_shared_bytes;          /* a block's shared memory at most */
+  int32_t multiprocessor_shared_bytes; /* of all its blocks */
+} ckrt_device_facts;
+CKRT_EXPORT ckrt_status ckrt_describe_device(int32_t ordinal,
+                                             ckrt_device_facts *facts);
+/* Returns the bytes of a device's memory that are free beside a context of this
+ * process. Since 4. */
+CKRT_EXPORT ckrt_status ckrt_device_free_bytes(int32_t ordinal, int64_t *bytes);
+
 /* Says which device each rank has: "rank 0 on cuda:0 (NVIDIA ...) of HOST, rank
  * 1 ..."; "" for a step of one process. Valid until the next call on this
  * thread. Since 8. */

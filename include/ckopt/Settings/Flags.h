@@ -124,6 +124,7 @@ private:
   std::vector<OwnSettings> ownSettings;
   std::string phase; ///< readBy()
   MessageText budgetFlag;
+  bool budgetOfDevice = false;     ///< its free bytes are the budget
   std::vector<std::string> groups; ///< --group, as given
   std::string rateFile;            ///< of --lr-schedule=file:PATH
 };

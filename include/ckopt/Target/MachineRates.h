@@ -18,8 +18,12 @@ struct MachineRates {
   double depthwiseConv = 40e9; ///< groups = channels
   double halves = 1;           ///< times matmul, for bf16 and f16 matmuls
   double convHalves = 1;       ///< times conv
-  double vector = 60e9;        ///< simple vector operations
-  double overhead = 2e-6;      ///< seconds to start a kernel
+  /// Flops a second of matmuls and convolutions that a library runs in place of
+  /// our own kernels, by the precision of `matmul`, and of bf16 and f16; 0: as
+  /// fast as ours.
+  double libraryMatmul = 0, libraryHalves = 0;
+  double vector = 60e9;   ///< simple vector operations
+  double overhead = 2e-6; ///< seconds to start a kernel
   /// Bytes a second of a kernel that touches no more than `cacheBytes`, which
   /// earlier kernels left in a cache; 0 bytes: no such cache.
   double cacheBandwidth = 0, cacheBytes = 0;

@@ -48,6 +48,7 @@ struct CodegenOptions {
   int64_t libraryWorkspace = 0; ///< KernelSettings::libraryWorkspace
   int64_t multiprocessors = 1;  ///< KernelSettings::multiprocessors
   int64_t sharedBytes = 0;      ///< KernelSettings::sharedBytes
+  int64_t processorShared = 0;  ///< KernelSettings::processorShared
   bool ownBesideLibraries = false;
   ContractionVariant contractions = {};
   /// For f32 contractions and convolutions whose kernels round operands; other
@@ -246,6 +247,11 @@ public:
   /// The device of a table that these rates come from, or replace in part; "":
   /// they are the traits'.
   virtual std::string ratedDevice(const KernelSettings &) const { return ""; }
+
+  /// The bytes that an arena may have on a device of this machine, which is
+  /// asked; an error if the target has no devices.
+  virtual llvm::Expected<int64_t> roomOn(const DeviceOptions &device,
+                                         const KernelSettings &settings) const;
 
   /// The target's own settings with their defaults; null: there are none.
   virtual std::shared_ptr<TargetOptions> makeOptions() const;

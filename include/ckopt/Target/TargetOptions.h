@@ -77,6 +77,8 @@ struct KernelSettings {
   /// Shared memory that a block may have, on a device; 0: the target's default.
   /// Tiles, and so the order of sums, depend on it.
   int32_t sharedBytes = 0;
+  /// Shared memory of all blocks on a multiprocessor; 0: the target's default.
+  int32_t processorShared = 0;
   /// Also makes our own code for calls that are left to libraries: it runs if
   /// they refuse. Workspaces are then no larger than a call's tensors.
   bool ownBesideLibraries = false;

@@ -29,13 +29,16 @@ enum class CudaLibraries {
 struct CudaOptions final : TargetOptions {
   CudaOptions() : TargetOptions("cuda") {}
 
-  unsigned sm = 80; ///< least compute capability: 80, 90
+  /// Compute capability of the devices that code is for: 80, 86, 89, 90 or
+  /// 120; 0: that of the device that it runs on, or 80.
+  unsigned sm = 0;
   CudaLibraries libraries = CudaLibraries::Auto;
   int64_t workspace = int64_t(32) << 20; ///< for each of their calls
-  int32_t multiprocessors = 0; ///< sums are divided for this number; 0: by sm
-  std::string rates;           ///< a100, h100, h200, l4 or a file; "": by sm
-  std::string ratesFile;       ///< the file that `rates` names
-  std::string emulation;       ///< write the kernels as CPU code, for tests
+  int32_t multiprocessors = 0; ///< sums are divided for this number; 0: the
+                               ///< device's, or by sm
+  std::string rates; ///< name of a device or a file; "": the device, or by sm
+  std::string ratesFile; ///< the file that `rates` names
+  std::string emulation; ///< write the kernels as CPU code, for tests
 };
 
 /// Registers both, once. Compilations and registerAllPasses() call this.

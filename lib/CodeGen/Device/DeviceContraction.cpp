@@ -170,7 +170,8 @@ public:
       code.primitive = *given;
     gemms = describe();
     for (DeviceGemm &gemm : gemms) {
-      gemm.chooseShape({options.multiprocessors, options.sharedBytes},
+      gemm.chooseShape({options.multiprocessors, options.sharedBytes,
+                        options.processorShared},
                        options.contractions);
       planLaunches(gemm);
       code.shapes.push_back(gemm.cost());

@@ -69,9 +69,8 @@ static constexpr double kAlone = 0.8;
 static constexpr double kBlockDepth = 48;
 /// The shortest part of k that is worth a block.
 static constexpr int64_t kLeastPart = 256;
-/// Shared memory that the system takes for each block; and a multiprocessor's
-/// shared memory if a block may have no more than 99 KiB.
-static constexpr int64_t kSystemShared = 1024, kLeastShared = 160 * 1024;
+/// Shared memory that the system takes for each block.
+static constexpr int64_t kSystemShared = 1024;
 /// Registers for elements that are being loaded: with tensor cores and f64, and
 /// otherwise. Then the most loads if each has its own address; more would take
 /// registers from the sums of a tile of 128 x 128.
@@ -129,10 +128,11 @@ static bool isFast(const TileProblem &p, const Tile &t, int64_t slice,
 /// Returns the shared memory for each of this number of blocks on a
 /// multiprocessor.
 static int64_t sharedOfBlock(const TileDevice &device, int64_t resident) {
-  int64_t all = device.sharedBytes + kSystemShared;
-  return std::min(device.sharedBytes, all < kLeastShared
-                                          ? kLeastShared / resident
-                                          : all / resident - kSystemShared);
+  // A block alone may not always have all of it: up to four share the rest.
+  if (device.sharedBytes + kSystemShared < device.processorShared)
+    return std::min(device.sharedBytes,
+                    (device.processorShared - 4 * kSystemShared) / resident);
+  return device.processorShared / resident - kSystemShared;
 }
 
 /// Returns the longest slices that are fast for a tile, copied ahead if

@@ -26,7 +26,8 @@ namespace ckopt::codegen {
 /// Properties of the device that a contraction is cut for.
 struct TileDevice {
   int64_t multiprocessors;
-  int64_t sharedBytes; ///< shared memory that a block may have
+  int64_t sharedBytes;     ///< shared memory that a block may have
+  int64_t processorShared; ///< that of all blocks on a multiprocessor
 };
 
 /// Properties of a contraction that decide how it is cut.

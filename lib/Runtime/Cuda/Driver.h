@@ -69,6 +69,8 @@ enum DeviceAttribute : int {
   kMultiprocessorCount = 16,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
+  kSharedOfMultiprocessor = 81,
+  kSharedOfBlock = 97,
 };
 enum FunctionAttribute : int {
   kMaxThreadsPerBlock = 0,

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Engine.h"
+#include "DeviceFacts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -79,34 +80,14 @@ ckrt_status Engine::failed(const MessageText &what, Result result) const {
 
 ckrt_status Engine::openDevice(int ordinal) {
   report.ordinal = ordinal;
-  int count = 0;
-  Result result = cuda.deviceGetCount(&count);
-  if (result != kSuccess)
-    return failed("cannot count the devices", result);
-  if (count == 0)
-    return fail(CKRT_NO_DEVICE, "the CUDA driver finds no device");
-  if (ordinal < 0 || ordinal >= count)
-    return fail(
-        CKRT_NO_DEVICE,
-        "no device cuda:" + std::to_string(ordinal) +
-            ": this machine has cuda:0" +
-            (count > 1 ? " to cuda:" + std::to_string(count - 1) : " alone"));
-  result = cuda.deviceGet(&device, ordinal);
-  if (result != kSuccess)
-    return failed("cannot open the device", result);
-  result = cuda.deviceGetName(report.name, sizeof(report.name), device);
-  report.name[sizeof(report.name) - 1] = '\0';
-  int major = 0, minor = 0, processors = 0;
-  for (auto [attribute, value] : {std::pair(kComputeCapabilityMajor, &major),
-                                  std::pair(kComputeCapabilityMinor, &minor),
-                                  std::pair(kMultiprocessorCount, &processors)})
-    if (result == kSuccess)
-      result = cuda.deviceGetAttribute(value, attribute, device);
-  if (result != kSuccess)
-    return failed("cannot ask the device what it is", result);
-  report.compute_capability = major * 10 + minor;
-  report.multiprocessors = processors;
-  report.driver_version = cuda.version;
+  ckrt_device_facts facts = {};
+  if (ckrt_status status = describeDevice(cuda, ordinal, device, facts))
+    return status;
+  static_assert(sizeof(report.name) == sizeof(facts.name));
+  std::memcpy(report.name, facts.name, sizeof(report.name));
+  report.compute_capability = facts.compute_capability;
+  report.multiprocessors = facts.multiprocessors;
+  report.driver_version = facts.driver_version;
   return CKRT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "ckopt/Runtime/CudaLibraries.h"
 #include "ckopt/Runtime/DeviceArtifact.h"
 #include "ckopt/Runtime/LastFailure.h"
+#include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Runtime/ckrt.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Error.h"
@@ -63,9 +64,43 @@ llvm::Error CudaCode::writeEmulation(const std::string &path,
 // Target
 //===----------------------------------------------------------------------===//
 
-/// Returns the default device of a step for this compute capability.
-static const char *usualDevice(unsigned sm) {
-  return sm == 90 ? "h100" : "a100";
+namespace {
+/// What code depends on, by compute capability.
+struct Capability {
+  unsigned sm;
+  const char *device; ///< whose rates and multiprocessors are the default
+  /// Code for 9.0 needs 227 KiB for a block, which 12.0 does not have.
+  unsigned code;
+  int32_t processorShared; ///< bytes for all blocks on a multiprocessor
+};
+constexpr Capability kCapabilities[] = {{80, "a100", 80, 164 << 10},
+                                        {86, "rtx3090", 80, 100 << 10},
+                                        {89, "rtx4090", 80, 100 << 10},
+                                        {90, "h100", 90, 228 << 10},
+                                        {120, "rtx5090", 80, 100 << 10}};
+} // namespace
+
+/// Returns the capability whose code is the best one that a device runs.
+static const Capability &capabilityOf(unsigned sm) {
+  // 8.7 has the memory of 8.0, and what lies between 9.0 and 12.0 that of 9.0.
+  return *llvm::find_if(kCapabilities, [&](const Capability &one) {
+    return one.sm == (sm >= 120              ? 120
+                      : sm >= 90             ? 90
+                      : sm == 86 || sm == 89 ? sm
+                                             : 80);
+  });
+}
+
+/// Asks the device that a step is compiled for, if it is one of this machine.
+static llvm::Expected<std::optional<ckrt_device_facts>>
+askDevice(const DeviceOptions &device) {
+  if (device.target.empty() || device.ordinal < 0)
+    return std::nullopt;
+  ckrt_device_facts facts = {};
+  facts.size = sizeof(facts);
+  if (ckrt_status status = ckrt_describe_device(device.ordinal, &facts))
+    return makeError(exitCodeOf(status), runtime::lastFailure());
+  return facts;
 }
 
 namespace {
@@ -129,10 +164,15 @@ public:
     options.libraryWorkspace = settings.libraryWorkspace;
     options.multiprocessors = settings.multiprocessors
                                   ? settings.multiprocessors
-                                  : cudaMultiprocessors(usualDevice(90));
+                                  : cudaMultiprocessors("h100");
     options.sharedBytes = settings.sharedBytes
                               ? settings.sharedBytes
                               : int32_t(runtime::mostSharedBytes(80));
+    const bool isLarge = options.sharedBytes > runtime::mostSharedBytes(80);
+    options.processorShared =
+        settings.processorShared
+            ? settings.processorShared
+            : capabilityOf(isLarge ? 90 : 80).processorShared;
     options.ownBesideLibraries = settings.ownBesideLibraries;
     options.contractions = *variant;
     options.precision = *precision;
@@ -175,6 +215,9 @@ public:
       choice.workspaceBytes = workspaceOf(desc, options);
     return choice;
   }
+
+  llvm::Expected<int64_t> roomOn(const DeviceOptions &device,
+                                 const KernelSettings &settings) const override;
 
   llvm::Expected<std::unique_ptr<StepCode>>
   emit(mlir::ModuleOp planned, const EmitOptions &options) const override;
@@ -245,15 +288,15 @@ private:
 
 std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
   auto &own = static_cast<CudaOptions &>(options);
-  auto choose = [](const char *flag, const char *no, const char *yes,
-                   std::function<void(bool)> set) {
-    return [=](llvm::StringRef text) -> llvm::Error {
-      if (text != no && text != yes)
-        return usageError(Setting::ofFlag(flag) + ": '" + text +
-                          "' is neither " + no + " nor " + yes);
-      set(text == yes);
-      return llvm::Error::success();
-    };
+  auto capability = [&own](llvm::StringRef text) -> llvm::Error {
+    unsigned sm = 0;
+    if (text.getAsInteger(10, sm) ||
+        llvm::none_of(kCapabilities,
+                      [&](const Capability &one) { return one.sm == sm; }))
+      return usageError(Setting("sm") + ": '" + text +
+                        "' is none of 80, 86, 89, 90, 120");
+    own.sm = sm;
+    return llvm::Error::success();
   };
   auto workspace = [&own](llvm::StringRef text) -> llvm::Error {
     auto bytes = parseByteSize(text);
@@ -292,8 +335,10 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
   };
   return {
       {"sm", "N",
-       "cuda: least compute capability of the device, 80 (default) or 90",
-       choose("sm", "80", "90", [&own](bool yes) { own.sm = yes ? 90 : 80; })},
+       "cuda: compute capability of the devices: 80, 86, 89, 90 or 120 "
+       "(default: that of " +
+           Setting("device") + ", or 80)",
+       capability},
       {"cuda-libs", "NAME",
        "auto (default): products and convolutions by cuBLASLt and cuDNN where "
        "they are there and take the call, else by code of our own; none: by "
@@ -304,12 +349,14 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
        workspace},
       {"multiprocessors", "N",
        "cuda: how many multiprocessors products, convolutions and sums of "
-       "columns are divided for (default 108 for " +
-           Setting("sm", "80") + ", 132 for 90); other numbers, other bits",
+       "columns are divided for (default: those of " +
+           Setting("device") + ", or 108 for " + Setting("sm", "80") +
+           ", 132 for 90); other numbers, other bits",
        multiprocessors},
       {"device-rates", "NAME|FILE|NAME,FILE",
        "cuda: plan by the rates of a100 (default for " + Setting("sm", "80") +
-           "), h100 (for 90), h200, l4, or of a file that bench " +
+           "), h100 (for 90), h200, l4, rtx3090 (86), rtx4090 (89), rtx5090 "
+           "(120), or of a file that bench " +
            Setting("calibrate") +
            " wrote; rates that it lacks are those of the device that it names, "
            "or NAME",
@@ -379,20 +426,56 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   kernels.libraryWorkspace =
       (*own)->libraries == CudaLibraries::None ? 0 : (*own)->workspace;
   kernels.ownBesideLibraries = (*own)->libraries == CudaLibraries::Auto;
-  const char *device = usualDevice((*own)->sm);
-  auto rates = settleCudaRates((*own)->rates, device);
+  auto facts = askDevice(request.device);
+  if (!facts)
+    return facts.takeError();
+  auto asked = [&](auto given, auto device, auto usual) {
+    return given ? given : *facts ? device(**facts) : usual;
+  };
+  const Capability &capability = capabilityOf(asked(
+      (*own)->sm,
+      [](const ckrt_device_facts &f) { return unsigned(f.compute_capability); },
+      80u));
+  auto rates = settleCudaRates(
+      (*own)->rates, *facts ? cudaDeviceNamed((*facts)->name, capability.device)
+                            : llvm::StringRef(capability.device));
   if (!rates)
     return rates.takeError();
   kernels.deviceRates = *rates;
-  kernels.multiprocessors = (*own)->multiprocessors
-                                ? (*own)->multiprocessors
-                                : cudaMultiprocessors(device);
-  kernels.sharedBytes = int32_t(runtime::mostSharedBytes(int32_t((*own)->sm)));
+  kernels.multiprocessors =
+      asked((*own)->multiprocessors,
+            [](const ckrt_device_facts &f) { return f.multiprocessors; },
+            cudaMultiprocessors(capability.device));
+  kernels.sharedBytes =
+      int32_t(runtime::mostSharedBytes(int32_t(capability.code)));
+  kernels.processorShared = capability.processorShared;
   kernels.threads = 1;
   if (request.runsHere && request.device.target.empty())
     return usageError("a step for CUDA runs on a device: give " +
                       Setting("device", "cuda:0"));
   return llvm::Error::success();
+}
+
+/// Code, graphs and local memory take some 30 MiB beside an arena; cuBLASLt and
+/// cuDNN load up to 0.3 GB of code (measured on an H200).
+static constexpr int64_t kRoomForCode = int64_t(64) << 20,
+                         kRoomForLibraries = int64_t(384) << 20;
+
+llvm::Expected<int64_t>
+CudaTarget::roomOn(const DeviceOptions &device,
+                   const KernelSettings &settings) const {
+  int64_t bytes = 0;
+  if (ckrt_status status = ckrt_device_free_bytes(device.ordinal, &bytes))
+    return makeError(exitCodeOf(status), runtime::lastFailure());
+  int64_t room = bytes - kRoomForCode -
+                 (settings.libraryWorkspace ? kRoomForLibraries : 0);
+  room -= room % 256;
+  if (room > 0)
+    return room;
+  return makeError(exitCodeOf(CKRT_DEVICE_MEMORY),
+                   "cuda:" + llvm::Twine(device.ordinal) + " has " +
+                       llvm::Twine(bytes) +
+                       " free bytes, which code and libraries need");
 }
 
 llvm::Expected<std::unique_ptr<StepCode>>
@@ -405,7 +488,7 @@ CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
     return own.takeError();
   LowerDeviceOptions lowering;
   lowering.codegen = *kernels;
-  lowering.sm = (*own)->sm;
+  lowering.sm = kernels->sharedBytes > runtime::mostSharedBytes(80) ? 90 : 80;
   lowering.keepDenormals = options.keepDenormals;
   lowering.producer = options.producer;
   auto lowered = lowerDeviceStep(planned, lowering);

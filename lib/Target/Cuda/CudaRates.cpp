@@ -8,8 +8,11 @@
 // bandwidth is the H200's by that ratio, all else the same. A100 and L4 are
 // estimates: for memory the share of the data sheet that the H200 reaches; for
 // matmuls the bounds of DeviceTiles.cpp; for attention the ratio of vector
-// operations. annotate-kernels adds the costs of tiles, waves, loads from the
-// cache and loads in flight. Files of `ckopt bench --calibrate` or `ckopt-run
+// operations; those of RTX 3090, 4090 and 5090 are an L4's by the ratio of data
+// sheets (their tensor cores add in f32 at half rate). Libraries' matmuls and
+// convolutions have rates of their own. annotate-kernels adds the costs of
+// tiles, waves, loads from the cache and loads in flight. Files of `ckopt bench
+// --calibrate` or `ckopt-run
 // --kernel-times` replace them.
 //
 //===----------------------------------------------------------------------===//
@@ -17,6 +20,9 @@
 
 #include "ckopt/Analysis/CostProfile.h"
 #include "ckopt/Support/Error.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
 
@@ -32,6 +38,8 @@ struct GpuRates {
   llvm::StringLiteral name;
   double bandwidth, cacheBandwidth, cacheBytes, vector, multiprocessors;
   double matmul[2], halves, tiles;
+  /// The same of cuBLASLt; 0: no table has it, and ours count.
+  double library[2], libraryHalves;
   double attention[2], attentionHalves;
 };
 
@@ -48,6 +56,8 @@ constexpr GpuRates kHopper = {.name = "h200",
                               .matmul = {46e12, 107e12},
                               .halves = 212e12,
                               .tiles = 5.5e12,
+                              .library = {46e12, 325e12},
+                              .libraryHalves = 620e12,
                               .attention = {13e12, 28e12},
                               .attentionHalves = 61e12};
 
@@ -67,6 +77,8 @@ constexpr GpuRates kGpus[] = {{.name = "a100",
                                .matmul = {14.5e12, 105e12},
                                .halves = 210e12,
                                .tiles = 4e12,
+                               .library = {16e12, 125e12},
+                               .libraryHalves = 250e12,
                                .attention = {4.7e12, 9.5e12},
                                .attentionHalves = 21e12},
                               hopperWith("h100", 2.97e12),
@@ -80,8 +92,49 @@ constexpr GpuRates kGpus[] = {{.name = "a100",
                                .matmul = {15.5e12, 31e12},
                                .halves = 62e12,
                                .tiles = 1e12,
+                               .library = {15.5e12, 45e12},
+                               .libraryHalves = 90e12,
                                .attention = {5.5e12, 11e12},
-                               .attentionHalves = 24e12}};
+                               .attentionHalves = 24e12},
+                              {.name = "rtx3090",
+                               .bandwidth = 0.83e12,
+                               .cacheBandwidth = 2.2e12,
+                               .cacheBytes = 6 * kMiB,
+                               .vector = 8.2e12,
+                               .multiprocessors = 82,
+                               .matmul = {18e12, 18e12},
+                               .halves = 36e12,
+                               .tiles = 1.4e12,
+                               .library = {18e12, 27e12},
+                               .libraryHalves = 53e12,
+                               .attention = {6.4e12, 9e12},
+                               .attentionHalves = 18e12},
+                              {.name = "rtx4090",
+                               .bandwidth = 0.89e12,
+                               .cacheBandwidth = 3.7e12,
+                               .cacheBytes = 72 * kMiB,
+                               .vector = 19e12,
+                               .multiprocessors = 128,
+                               .matmul = {42e12, 42e12},
+                               .halves = 84e12,
+                               .tiles = 2.5e12,
+                               .library = {42e12, 62e12},
+                               .libraryHalves = 124e12,
+                               .attention = {15e12, 20e12},
+                               .attentionHalves = 48e12},
+                              {.name = "rtx5090",
+                               .bandwidth = 1.58e12,
+                               .cacheBandwidth = 5e12,
+                               .cacheBytes = 96 * kMiB,
+                               .vector = 24e12,
+                               .multiprocessors = 170,
+                               .matmul = {53e12, 53e12},
+                               .halves = 107e12,
+                               .tiles = 3.3e12,
+                               .library = {53e12, 79e12},
+                               .libraryHalves = 157e12,
+                               .attention = {19e12, 28e12},
+                               .attentionHalves = 60e12}};
 
 } // namespace
 
@@ -99,6 +152,12 @@ static const GpuRates *findGpu(llvm::StringRef name) {
   return nullptr;
 }
 
+static std::string namesOfGpus() {
+  return llvm::join(
+      llvm::map_range(kGpus, [](const GpuRates &gpu) { return gpu.name; }),
+      ", ");
+}
+
 static MachineRates ratesAt(const GpuRates &gpu,
                             runtime::ProductPrecision precision) {
   size_t column = precision == runtime::ProductPrecision::F32 ? 0 : 1;
@@ -108,6 +167,8 @@ static MachineRates ratesAt(const GpuRates &gpu,
   rates.conv = 0.9 * gpu.matmul[column];
   rates.depthwiseConv = gpu.vector / 3;
   rates.halves = rates.convHalves = gpu.halves / gpu.matmul[column];
+  rates.libraryMatmul = gpu.library[column];
+  rates.libraryHalves = gpu.libraryHalves;
   rates.vector = gpu.vector;
   rates.overhead = kLaunchSeconds;
   rates.cacheBandwidth = gpu.cacheBandwidth;
@@ -124,6 +185,23 @@ static MachineRates ratesAt(const GpuRates &gpu,
   return rates;
 }
 
+llvm::StringRef ckopt::cudaDeviceNamed(llvm::StringRef name,
+                                       llvm::StringRef usual) {
+  // "NVIDIA GeForce RTX 4090", "NVIDIA H100 80GB HBM3", "NVIDIA L4": a name of
+  // ours is a word of it, or two.
+  std::string words = " ";
+  for (char c : name.lower())
+    words += llvm::isAlnum(c) ? c : ' ';
+  size_t at = words.find("rtx ");
+  if (at != std::string::npos)
+    words.erase(at + 3, 1);
+  words += ' ';
+  for (const GpuRates &gpu : kGpus)
+    if (words.find((" " + gpu.name + " ").str()) != std::string::npos)
+      return gpu.name;
+  return usual;
+}
+
 int32_t ckopt::cudaMultiprocessors(llvm::StringRef name) {
   return int32_t(findGpu(name)->multiprocessors);
 }
@@ -131,13 +209,13 @@ int32_t ckopt::cudaMultiprocessors(llvm::StringRef name) {
 static llvm::Expected<CostProfile> readRates(llvm::StringRef path) {
   auto profile = CostProfile::read(path);
   if (!profile)
-    return withContext(profile.takeError(),
-                       Setting("device-rates") +
-                           " is neither a100, h100, h200 nor l4");
+    return withContext(profile.takeError(), Setting("device-rates") +
+                                                " is no device of its table (" +
+                                                namesOfGpus() + ")");
   if (!profile->device().empty() && !findGpu(profile->device()))
     return usageError(Setting("device-rates", path) + ": its 'device' is '" +
-                      profile->device() +
-                      "', which is neither a100, h100, h200 nor l4");
+                      profile->device() + "', which is none of " +
+                      namesOfGpus());
   if (!profile->hasRates())
     return usageError(Setting("device-rates", path) +
                       ": there are no rates in it; `ckopt bench " +

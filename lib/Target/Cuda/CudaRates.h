@@ -13,9 +13,9 @@
 
 namespace ckopt {
 
-/// Returns the name that cudaRates() reads: a known device (a100, h100, h200,
-/// l4), or NAME,FILE. For a file of ckopt-profile/1 without a name, NAME is the
-/// device in the file, else `usual`. Files without rates are errors.
+/// Returns the name that cudaRates() reads: a known device, or NAME,FILE. For a
+/// file of ckopt-profile/1 without a name, NAME is the device in the file, else
+/// `usual`. Files without rates are errors.
 llvm::Expected<std::string> settleCudaRates(llvm::StringRef given,
                                             llvm::StringRef usual);
 
@@ -26,6 +26,10 @@ llvm::StringRef cudaRatesFile(llvm::StringRef given);
 /// those of the file replace them.
 llvm::Expected<MachineRates> cudaRates(llvm::StringRef given,
                                        runtime::ProductPrecision precision);
+
+/// Returns the known device that a driver calls so ("NVIDIA H100 80GB HBM3"),
+/// or `usual`.
+llvm::StringRef cudaDeviceNamed(llvm::StringRef name, llvm::StringRef usual);
 
 /// Returns the multiprocessors of a known device.
 int32_t cudaMultiprocessors(llvm::StringRef name);

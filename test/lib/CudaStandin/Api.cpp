@@ -68,15 +68,22 @@ STANDIN cuDeviceGet(Device *device, int ordinal) {
 
 STANDIN cuDeviceGetName(char *name, int size, Device device) {
   ENTER("cuDeviceGetName", "", false);
-  std::snprintf(name, static_cast<size_t>(size), "Stand-in %d",
+  std::snprintf(name, static_cast<size_t>(size), "%s %d", machine.name.c_str(),
                 machine.visible[static_cast<size_t>(device)]);
   return kSuccess;
 }
 
 STANDIN cuDeviceGetAttribute(int *value, DeviceAttribute attribute, Device) {
   ENTER("cuDeviceGetAttribute", text(attribute), false);
-  *value = attribute == kComputeCapabilityMajor   ? machine.capability / 10
-           : attribute == kComputeCapabilityMinor ? machine.capability % 10
+  // As the CUDA C++ programming guide's table of compute capabilities has it.
+  const int sm = machine.capability;
+  const int shared = sm == 80                            ? 164
+                     : sm == 86 || sm == 89 || sm >= 120 ? 100
+                                                         : 228;
+  *value = attribute == kComputeCapabilityMajor   ? sm / 10
+           : attribute == kComputeCapabilityMinor ? sm % 10
+           : attribute == kSharedOfMultiprocessor ? shared << 10
+           : attribute == kSharedOfBlock          ? (shared - 1) << 10
                                                   : 4;
   return kSuccess;
 }

@@ -74,6 +74,8 @@ Machine::Machine()
     if (second != std::string::npos)
       failCode = std::atoi(&all[second + 1]);
   }
+  if (const char *given = std::getenv("CKOPT_STANDIN_NAME"); given && *given)
+    name = given;
   slowMicroseconds = number("CKOPT_STANDIN_SLOW", 0);
   const char *order = std::getenv("CKOPT_STANDIN_ORDER");
   early = order && std::strcmp(order, "early") == 0;

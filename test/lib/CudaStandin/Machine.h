@@ -17,6 +17,7 @@
 //   CKOPT_STANDIN_DEVICES  how many devices (1); of them, those are there that
 //                          CUDA_VISIBLE_DEVICES lists by number, in its order
 //   CKOPT_STANDIN_SM       compute capability (90)
+//   CKOPT_STANDIN_NAME     of the devices, before their number (Stand-in)
 //   CKOPT_STANDIN_DRIVER   cuDriverGetVersion (12040)
 //   CKOPT_STANDIN_MEMORY   bytes of a device (8 GiB)
 //   CKOPT_STANDIN_KERNELS  a shared library with SYMBOL__emul(void *const *)
@@ -206,6 +207,7 @@ public:
 
   // Settings that environment variables make.
   int devices, capability, version;
+  std::string name = "Stand-in";
   std::vector<int> visible; ///< by ordinal: the device of the machine
   int64_t totalBytes;
 
