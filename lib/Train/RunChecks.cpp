@@ -80,8 +80,8 @@ static MessageText advice(bool beforeUpdates) {
   return "; nothing was written. " +
          (beforeUpdates
               ? "No update came before it: the data, the model's values or the "
-                "loss make it (bce wants outputs between 0 and 1, bce_logits "
-                "takes any); "
+                "loss make it (a mean over labels that are all ignored is NaN; "
+                "bce wants outputs between 0 and 1, bce_logits takes any); "
               : "Lower " + Setting("lr") + ", give " + Setting("clip-norm") +
                     " or " + Setting("warmup-steps") + "; ") +
          Setting("check-finite") +

@@ -22,6 +22,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
+#include <cstring>
+
 using namespace ckopt;
 using runtime::TensorRole;
 
@@ -167,26 +169,67 @@ static std::vector<std::string> missingWeights(const Compilation &compilation,
   return missing;
 }
 
+/// Gives weights that modules share the name that the model's file has:
+/// published files have one of both names ("embed_tokens" and "lm_head"), or
+/// the same numbers twice. Notes which names the file has instead.
+static llvm::Error settleTied(const Compilation &compilation,
+                              const LoadOptions &options,
+                              std::vector<std::string> &names,
+                              std::map<std::string, std::string> &instead) {
+  std::map<std::string, const HostTensor *> values;
+  for (const auto &[entry, name] : llvm::zip(options.weights, names))
+    values[name] = &entry.second;
+  const auto &tied = compilation.model().diagnosis.tied;
+  for (std::string &name : names) {
+    auto found = tied.find(name);
+    if (found == tied.end())
+      continue;
+    const std::string &kept = found->second;
+    auto [own, isNew] = values.emplace(kept, values[name]);
+    if (isNew) {
+      instead[kept] = name;
+      name = kept;
+      continue;
+    }
+    const HostTensor &one = *own->second, &two = *values[name];
+    if (one.dtype() != two.dtype() || one.shape() != two.shape() ||
+        std::memcmp(one.rawData(), two.rawData(), size_t(one.sizeInBytes())))
+      return inputError(options.weightsFile + ": '" + kept + "' and '" + name +
+                        "' have other numbers, and are one weight of '" +
+                        compilation.given().model + "'");
+    name.clear();
+  }
+  return llvm::Error::success();
+}
+
 /// Returns the given weights by the model's names. Refuses weights of which the
 /// model has none, which are another network's, and warns of those that it has
 /// not. A checkpoint's optimizer state ("NAME/momentum") is that of NAME.
 static llvm::Expected<TensorMap>
 nameGivenWeights(const Compilation &compilation, Session &session,
                  const LoadOptions &options) {
-  const std::set<std::string> known = weightNames(compilation, session);
+  std::set<std::string> known = weightNames(compilation, session);
+  for (const auto &entry : compilation.model().diagnosis.tied)
+    known.insert(entry.first);
   const std::string &model = compilation.given().model;
   std::vector<std::string> given, unknown;
   for (const auto &entry : options.weights)
     given.push_back(entry.first);
   MatchedNames matched = matchNames(given, known);
+  session.given = {matched.prefix, options.weightsFolder, {}};
+  const std::vector<std::string> own = matched.names;
+  if (llvm::Error error =
+          settleTied(compilation, options, matched.names, session.given.tied))
+    return std::move(error);
   TensorMap result;
-  for (const auto &[entry, name] : llvm::zip(options.weights, matched.names)) {
+  for (const auto &[entry, name, before] :
+       llvm::zip(options.weights, matched.names, own)) {
     if (!name.empty() && !result.insert(name, entry.second))
       return inputError(options.weightsFile + " has '" + name +
                         "' twice, once "
                         "as '" +
                         entry.first + "'");
-    if (name.empty() &&
+    if (before.empty() &&
         !known.count(llvm::StringRef(entry.first).rsplit('/').first.str()))
       unknown.push_back(entry.first);
   }
@@ -218,7 +261,6 @@ nameGivenWeights(const Compilation &compilation, Session &session,
                         (kept.empty() ? "" : "; ") + kept);
   else if (!kept.empty())
     compilation.say(Message::Severity::Note, options.weightsFile + ": " + kept);
-  session.given = {matched.prefix, options.weightsFolder};
   return std::move(result);
 }
 

@@ -53,7 +53,10 @@ private:
 } // namespace
 
 /// Returns a name as the file had it from which the session's weights came.
-static std::string nameInFile(const NamePrefix &prefix, StringRef name) {
+static std::string nameInFile(const GivenWeights &given, StringRef name) {
+  const NamePrefix &prefix = given.prefix;
+  if (auto other = given.tied.find(name.str()); other != given.tied.end())
+    name = other->second;
   if (!prefix.added.empty() && name.starts_with(prefix.added))
     return name.drop_front(prefix.added.size()).str();
   return prefix.dropped + name.str();
@@ -119,7 +122,7 @@ static llvm::Error writeFolder(const Compilation &compilation, StringRef folder,
       bytes = 0;
     }
     bytes += bytesOf(tensor);
-    shards.back().add(number, nameInFile(session.given.prefix, tensor.name));
+    shards.back().add(number, nameInFile(session.given, tensor.name));
   }
   metadata["format"] = "pt"; // from_pretrained() asks for it
   if (shards.size() == 1) {

@@ -235,6 +235,18 @@ static void bindWeights(nb::class_<Step> &step) {
       nb::arg("path"), nb::arg("averaged"), nb::arg("trained"),
       nb::arg("bytes"));
   step.def(
+      "name_in_folders",
+      [](Step &self, const std::string &prefix,
+         const std::vector<std::pair<std::string, std::string>> &tied) {
+        self.locked([&](StepRun &run) -> llvm::Error {
+          GivenWeights &given = run.session().given;
+          given.prefix = {prefix, ""};
+          given.tied = {tied.begin(), tied.end()};
+          return llvm::Error::success();
+        });
+      },
+      nb::arg("prefix"), nb::arg("tied"));
+  step.def(
       "write_checkpoint",
       [](Step &self, const std::string &path) {
         self.locked([&](StepRun &run) { return run.writeCheckpoint(path); });

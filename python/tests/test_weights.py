@@ -79,6 +79,52 @@ def test_shards_are_read_by_folder_index_and_one_by_one(published, batch):
         numpy.testing.assert_array_equal(step.state_dict()["lm." + name], value.float())
 
 
+def test_a_tied_weight_goes_by_either_name(batch, tmp_path):
+    """A file has the name that the model's file has not; folders keep the name of theirs."""
+    tied = dict(tie_word_embeddings=True)
+    export(Loss(llama(2, **tied)), tmp_path / "m.onnx")
+    llama(1, **tied).save_pretrained(tmp_path / "hf")
+    names = set(safetensors.load_file(tmp_path / "hf/model.safetensors"))
+    assert "model.embed_tokens.weight" in names and "lm_head.weight" not in names
+    want = loss_of(tmp_path / "hf", batch)
+    common = dict(optimizer="sgd", lr=0, batch=4, **SETTINGS)
+    step = ckopt.compile(tmp_path / "m.onnx", weights=tmp_path / "hf", **common)
+    assert step(**batch) == pytest.approx(want, rel=1e-6)
+    step.save(f"{tmp_path}/out/")
+    assert set(safetensors.load_file(tmp_path / "out/model.safetensors")) == names
+    assert loss_of(tmp_path / "out", batch) == pytest.approx(want, rel=1e-6)
+    both = safetensors.load_file(tmp_path / "hf/model.safetensors")
+    both["lm_head.weight"] = both["model.embed_tokens.weight"].clone()
+    safetensors.save_file(both, tmp_path / "both.safetensors")
+    step = ckopt.compile(tmp_path / "m.onnx", weights=tmp_path / "both.safetensors", **common)
+    assert step(**batch) == pytest.approx(want, rel=1e-6)
+    both["lm_head.weight"] += 1
+    safetensors.save_file(both, tmp_path / "both.safetensors")
+    with pytest.raises(ckopt.InputError, match="have other numbers, and are one weight"):
+        ckopt.compile(tmp_path / "m.onnx", weights=tmp_path / "both.safetensors", **common)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_modules_step_saves_a_folder_with_its_configuration(tied, batch, tmp_path):
+    model = llama(3, tie_word_embeddings=tied)
+    step = ckopt.torch.compile_step(
+        Loss(model.train()), {k: torch.tensor(v) for k, v in batch.items()},
+        optimizer=ckopt.SGD(lr=0.5), **SETTINGS)
+    step(**batch)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    step.save(f"{tmp_path}/out/")
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])  # sync() alone writes to the module
+    loaded, info = transformers.LlamaForCausalLM.from_pretrained(
+        tmp_path / "out", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert loss_of(tmp_path / "out", batch) == pytest.approx(
+        step.evaluate(**batch)["loss"], rel=1e-5)
+    step.sync()
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, loaded.state_dict()[name])
+
+
 def test_damaged_sets_are_refused(published):
     folder, path = published
 

@@ -52,6 +52,9 @@ struct NamePrefix {
 struct GivenWeights {
   NamePrefix prefix;
   std::string folder;
+  /// What the file calls weights that the model ties: by the model's names, to
+  /// others of the model.
+  std::map<std::string, std::string> tied;
 };
 
 struct UnchangedTensors {

@@ -584,6 +584,7 @@ static ExportDiagnosis diagnosisOf(const ExportAnalysis &analysis) {
   diagnosis.removed = analysis.removed;
   diagnosis.partial = analysis.partial;
   diagnosis.notes = analysis.notes;
+  diagnosis.tied = analysis.tied;
   diagnosis.unclear = analysis.unclear;
   diagnosis.hasDropout = analysis.hasDropout;
   diagnosis.notesFrozen = analysis.frozen.has_value();

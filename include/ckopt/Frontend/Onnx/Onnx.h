@@ -47,6 +47,9 @@ struct ExportDiagnosis {
   /// Parameters of which the file may hold only some entries, so that they have
   /// another shape in the model.
   std::vector<std::string> partial;
+  /// Other names of parameters that modules share: from the name that the file
+  /// has not to the one that it has.
+  std::map<std::string, std::string> tied;
   std::vector<std::string> notes; ///< repairs that import made
   /// Float initializers that are not trained, and why.
   std::vector<std::pair<std::string, MessageText>> constants;

@@ -48,6 +48,8 @@ struct ExportAnalysis {
   size_t numCompared = 0;
   /// Kinds of calls whose results the file has not: "view", "clone", "mul".
   std::set<std::string> removed;
+  /// Parameters that the file has under another parameter's name.
+  std::map<std::string, std::string> tied;
   /// Parameters of which the file may hold some entries alone.
   std::vector<std::string> partial;
   /// Sentences that say what the edits repaired.

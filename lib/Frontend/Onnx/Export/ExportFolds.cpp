@@ -162,12 +162,14 @@ void ExportMatcher::findTied() {
             leafOf(other->target) != leafOf(entry->target) ||
             !settled.insert(entry->target).second)
           continue;
-        tied += (tied.empty() ? "'" : ", '") + entry->target + "' (is '" +
-                other->target + "')";
+        result.tied.emplace(entry->target, other->target);
       }
   }
-  if (!tied.empty())
-    result.notes.push_back("tied parameters: " + tied);
+  std::string names;
+  for (const auto &[name, kept] : result.tied)
+    names += (names.empty() ? "'" : ", '") + name + "' (is '" + kept + "')";
+  if (!names.empty())
+    result.notes.push_back("tied parameters: " + names);
 }
 
 void ExportMatcher::explainConstants() {

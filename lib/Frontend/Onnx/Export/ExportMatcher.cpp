@@ -178,8 +178,7 @@ bool ExportMatcher::bindOrTie(OperandUse use, const Entry &entry, Form form,
     return recovered.bind(use, entry.target, form);
   recovered.claim(other->target);
   if (settled.insert(entry.target).second)
-    tied += (tied.empty() ? "'" : ", '") + entry.target + "' (is '" +
-            other->target + "')";
+    result.tied.emplace(entry.target, other->target);
   return true;
 }
 

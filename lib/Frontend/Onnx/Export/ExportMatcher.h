@@ -125,7 +125,6 @@ private:
   llvm::StringSet<> lostInPart;              ///< parameters, by target
   std::vector<std::string> merged;           ///< values
   std::string vanished; ///< a call that was removed as an identity
-  std::string tied;     ///< description of tied parameters, for messages
   llvm::StringMap<std::string> reasons; ///< why an initializer is no parameter
   llvm::StringSet<> trained;            ///< stand-ins for lost weights
   llvm::StringSet<> namedStops;         ///< detached values that calls name
