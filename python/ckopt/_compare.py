@@ -378,8 +378,17 @@ class Comparison:
     def _step(self, reference, arrays, tensors, targets):
         """Losses and gradients of both; returns lines of what differs."""
         self._eager.zero_grad(set_to_none=True)
-        value = self._loss(tensors, targets)
+        try:
+            value = self._loss(tensors, targets)
+        except (IndexError, RuntimeError):
+            # Of a label out of range the step names array and sample.
+            reference.gradients({n: arrays[n] for n in reference.inputs})
+            raise
         self._value, self._functions = float(value.detach()), _functions_of(value)
+        if numpy.isnan(self._value):
+            raise ComparisonError("PyTorch's own loss of this batch is NaN, so that nothing can be "
+                                  "compared: are all of its labels ignored? Give another first "
+                                  "batch; check=False compares nothing")
         if value.grad_fn is not None:
             value.backward()
         loss, gradients = reference.gradients({n: arrays[n] for n in reference.inputs})

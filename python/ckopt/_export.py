@@ -295,9 +295,17 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
     try:
         with warnings.catch_warnings(), _evaluated_norms():
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(module, args, kwargs=kwargs, dynamo=True,
-                                        optimize=False, verbose=False, input_names=names,
-                                        **settings)
+            settings = dict(settings, kwargs=kwargs, dynamo=True, optimize=False, verbose=False,
+                            input_names=names)
+            try:
+                program = torch.onnx.export(module, args, **settings)
+            except Exception as error:  # whatever the exporter raises
+                if "Cannot view a tensor" not in "".join(map(_plain, _chain(error))):
+                    raise
+                # A kernel of attention leaves its result in an order of its own, by which
+                # contiguous() is no copy; decomposed, it has another.
+                with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+                    program = torch.onnx.export(module, args, **settings)
     except ImportError as error:
         raise UsageError(f"PyTorch's exporter needs a package: {error} "
                          "(pip install onnx onnxscript)") from error

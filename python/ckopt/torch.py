@@ -77,7 +77,14 @@ def _loss_function(loss, flags):
         if name not in known or isinstance(value, str) != (make is str):
             return None
         settings[name] = make([float(v) for v in value] if make is torch.tensor else value)
-    return lambda outputs, targets: function(first(outputs), targets, **settings)
+    axis = int(flags.get("class_axis", 1)) if loss in _LABELLED else None
+
+    def compute(outputs, targets):
+        scores = first(outputs)
+        return function(scores if axis is None else scores.movedim(axis, min(1, scores.dim() - 1)),
+                        targets, **settings)
+
+    return compute
 
 
 class _WithLoss(torch.nn.Module):
@@ -239,6 +246,27 @@ class TorchStep(CompiledStep):
         self._fixed = {}
         return updates
 
+    def save(self, path: str | os.PathLike[str], *, averaged: bool = False, trained: bool = False,
+             max_shard_size: int = 5_000_000_000) -> None:
+        """Writes the current weights, as CompiledStep does.
+
+        If the module is a model of Transformers, or has one in it, a folder gets that
+        model's names and its configuration: what ``from_pretrained`` loads.
+        """
+        folder = os.fspath(path)
+        found = _published(self._module)
+        whole = found and not trained and (folder.endswith(os.sep) or os.path.isdir(folder))
+        if whole:
+            name, model = found
+            self._step.name_in_folders(self._name(f"{name}." if name else ""), [
+                (self._name(other), self._name(names[0]))
+                for names in _names_of(self._module).values() for other in names[1:]])
+        super().save(path, averaged=averaged, trained=trained, max_shard_size=max_shard_size)
+        if whole:
+            for config in (model.config, getattr(model, "generation_config", None)):
+                if config is not None:
+                    config.save_pretrained(folder)
+
     def sync(self) -> torch.nn.Module:
         """Writes weights and running statistics into the module and returns it.
 
@@ -276,6 +304,27 @@ class TorchStep(CompiledStep):
         return self._module
 
 
+def _published(module):
+    """The one model of Transformers in a module, with its name there, or None.
+
+    PEFT's models are none: of these, adapters are published.
+    """
+    found = [(name, one) for name, one in module.named_modules()
+             if hasattr(one, "save_pretrained") and hasattr(one, "config")]
+    outer = [(name, one) for name, one in found
+             if not any(name.startswith(f"{other}." if other else "") and name != other
+                        for other, _ in found)]
+    return outer[0] if len(outer) == 1 and not hasattr(outer[0][1], "peft_config") else None
+
+
+def _names_of(module):
+    """All names of each parameter, the first of which PyTorch lists."""
+    names = {}
+    for name, p in module.named_parameters(remove_duplicate=False):
+        names.setdefault(p, []).append(name)
+    return names
+
+
 def norms_stay(module, trained):
     """Whether frozen batch norms are in eval(), PyTorch's own way to keep their statistics."""
     norms = {name: one for name, one in module.named_modules()
@@ -308,14 +357,10 @@ def _trained(module, flags):
     What a pattern says of one name holds for the parameter: PyTorch lists the first name of
     a tied weight, a file has any of them.
     """
-    names = {}
-    for name, p in module.named_parameters(remove_duplicate=False):
-        names.setdefault(p, []).append(name)
-
     def fits(flag, aliases):
         return any(re.fullmatch(flags[flag], name) for name in aliases)
 
-    return {name for p, aliases in names.items() for name in aliases if p.requires_grad and
+    return {name for p, aliases in _names_of(module).items() for name in aliases if p.requires_grad and
             not ("freeze" in flags and fits("freeze", aliases)) and
             ("train" not in flags or fits("train", aliases))}
 

@@ -814,3 +814,44 @@ def test_what_no_file_says_is_not_written(tmp_path):
     assert not path.exists()
     ckopt.torch.export(Second(), x, path, check=False)
     assert path.exists()
+
+
+def test_attention_whose_kernel_orders_its_result_is_exported(tmp_path):
+    """PyTorch's own kernel for CPUs gives rows of all heads, of which contiguous() is no copy."""
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.maps = torch.nn.Linear(16, 48)
+            self.bias = torch.nn.Parameter(torch.randn(1, 4, 6, 6))
+
+        def forward(self, x):
+            q, k, v = (part.unflatten(2, (4, 4)).transpose(1, 2)
+                       for part in self.maps(x).chunk(3, 2))
+            made = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.bias)
+            return made.transpose(1, 2).contiguous().reshape(2, 6, -1).square().mean()
+
+    x = torch.randn(2, 6, 16)
+    ckopt.torch.export(Attention(), (x,), tmp_path / "m.onnx")
+    step = ckopt.torch.compile_step(Attention(), (x,), optimizer=ckopt.SGD(lr=0.1), threads=1)
+    assert numpy.isfinite(step(x))
+
+
+def test_classes_may_come_last():
+    """A language model's scores are [batch, sequence, classes], and its loss is compared so."""
+    module = torch.nn.Sequential(torch.nn.Embedding(11, 8), torch.nn.Linear(8, 11))
+    ids = torch.randint(0, 11, (2, 5))
+    step = ckopt.torch.compile_step(module, (ids,), loss="cross_entropy", class_axis=-1,
+                                    optimizer=ckopt.SGD(lr=0.1), threads=1)
+    want = torch.nn.functional.cross_entropy(module(ids).flatten(0, 1), ids.flatten())
+    assert step(ids, ids) == pytest.approx(float(want.detach()), rel=1e-5)
+
+
+def test_a_batch_without_a_label_says_so():
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4))
+    x, y = torch.randn(2, 3), torch.tensor([-100, -100])
+    step = ckopt.torch.compile_step(module, (x,), loss="cross_entropy", threads=1,
+                                    optimizer=ckopt.SGD(lr=0.1))
+    with pytest.raises(ckopt.Error, match="labels.* ignored"):
+        step(x, y)
+    with pytest.raises(ckopt.InputError, match="sample 1"):
+        step(x, torch.tensor([0, 7]))
