@@ -276,22 +276,30 @@ template <typename T> static bool holds(ComparePredicate predicate, T a, T b) {
   return false;
 }
 
+/// Compares what `valueOf` reads of both tensors.
+template <typename Fn>
+static void compareAll(CompareOp op, Operands in, Tensor &out, Fn valueOf) {
+  Broadcast left(in[0]->getShape(), out.getRank());
+  Broadcast right(in[1]->getShape(), out.getRank());
+  ComparePredicate predicate = op.getPredicate();
+  forEachIndex(out.getShape(), [&](ArrayRef<int64_t> index, int64_t i) {
+    out.integer(i) = holds(predicate, valueOf(*in[0], left(index)),
+                           valueOf(*in[1], right(index)));
+  });
+}
+
 static LogicalResult interpretCompare(CompareOp op, Operands in, Results out,
                                       const Environment &) {
-  Broadcast left(in[0]->getShape(), out[0].getRank());
-  Broadcast right(in[1]->getShape(), out[0].getRank());
-  ComparePredicate predicate = op.getPredicate();
-  forEachIndex(out[0].getShape(), [&](ArrayRef<int64_t> index, int64_t i) {
-    int64_t a = left(index), b = right(index);
-    if (in[0]->isFloat())
-      out[0].integer(i) = holds(predicate, in[0]->real(a), in[1]->real(b));
-    else if (in[0]->isUnsigned())
-      out[0].integer(i) = holds(predicate, uint64_t(in[0]->integer(a)),
-                                uint64_t(in[1]->integer(b)));
-    else
-      out[0].integer(i) =
-          holds(predicate, in[0]->integer(a), in[1]->integer(b));
-  });
+  if (in[0]->isFloat())
+    compareAll(op, in, out[0],
+               [](const Tensor &x, int64_t i) { return x.real(i); });
+  else if (in[0]->isUnsigned())
+    compareAll(op, in, out[0], [](const Tensor &x, int64_t i) {
+      return uint64_t(x.integer(i));
+    });
+  else
+    compareAll(op, in, out[0],
+               [](const Tensor &x, int64_t i) { return x.integer(i); });
   return success();
 }
 

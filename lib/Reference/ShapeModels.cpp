@@ -98,10 +98,11 @@ static LogicalResult traceTrilu(TriluOp op, Operands, ElementMove move) {
   size_t rank = shapeOf(op).size();
   if (rank < 2)
     return op.emitOpError("needs a tensor of rank 2 or more");
+  const bool upper = op.getUpper();
+  const int64_t k = op.getK();
   forEachIndex(shapeOf(op), [&](ArrayRef<int64_t> index, int64_t i) {
     int64_t diagonal = index[rank - 1] - index[rank - 2];
-    if (op.getUpper() ? diagonal >= int64_t(op.getK())
-                      : diagonal <= int64_t(op.getK()))
+    if (upper ? diagonal >= k : diagonal <= k)
       move(i, 0, i);
   });
   return success();

@@ -64,8 +64,11 @@ Tensor Tensor::random(RankedTensorType type, uint64_t seed, double low,
 
 Tensor Tensor::splat(RankedTensorType type, double value) {
   Tensor result(type);
-  for (int64_t i = 0; i < result.size(); ++i)
-    result.set(i, value);
+  if (result.size() == 0)
+    return result;
+  result.set(0, value); // by the type
+  llvm::fill(result.reals, result.reals.empty() ? 0 : result.reals.front());
+  llvm::fill(result.ints, result.ints.empty() ? 0 : result.ints.front());
   return result;
 }
 
@@ -82,15 +85,13 @@ double Tensor::get(int64_t i) const {
 }
 
 /// Truncates `value` to the low bits of an integer type.
-static int64_t wrap(int64_t value, Type element) {
-  unsigned bits = element.getIntOrFloatBitWidth();
+static int64_t wrap(int64_t value, unsigned bits, bool isUnsigned) {
   if (bits == 1)
     return value != 0;
   if (bits >= 64)
     return value;
   uint64_t low = uint64_t(value) << (64 - bits);
-  return element.isUnsignedInteger() ? int64_t(low >> (64 - bits))
-                                     : int64_t(low) >> (64 - bits);
+  return isUnsigned ? int64_t(low >> (64 - bits)) : int64_t(low) >> (64 - bits);
 }
 
 /// Truncates toward zero; values outside int64_t become its nearest bound, NaN
@@ -116,7 +117,8 @@ void Tensor::set(int64_t i, double value) {
   else if (element.isUnsignedInteger(64) && value >= 0x1p63 && value < 0x1p64)
     integer(i) = int64_t(uint64_t(value));
   else
-    integer(i) = wrap(toInteger(value), element);
+    integer(i) = wrap(toInteger(value), element.getIntOrFloatBitWidth(),
+                      element.isUnsignedInteger());
 }
 
 Tensor Tensor::withType(RankedTensorType newType) const {
@@ -130,8 +132,10 @@ Tensor Tensor::withType(RankedTensorType newType) const {
 void Tensor::roundToType() {
   Type element = type.getElementType();
   if (!floating) {
+    unsigned bits = element.getIntOrFloatBitWidth();
+    bool isUnsigned = element.isUnsignedInteger();
     for (int64_t &value : ints)
-      value = wrap(value, element);
+      value = wrap(value, bits, isUnsigned);
   } else if (element.isF32()) {
     for (double &value : reals)
       value = double(float(value));
