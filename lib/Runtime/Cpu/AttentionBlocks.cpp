@@ -67,20 +67,24 @@ template <typename T> RowLse<T> addExactly(T x, T y) {
 } // namespace
 
 template <typename S>
-AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient)
+AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient,
+                                    Instructions with)
     : a(desc), bounds(a), gradient(gradient),
       scale(static_cast<T>(std::bit_cast<double>(a.scale))),
       fill(static_cast<T>(std::bit_cast<double>(a.fill))),
       keptFactor(1 / (1 - static_cast<T>(std::bit_cast<double>(a.ratio)))),
       cap{static_cast<T>(std::bit_cast<double>(a.cap)),
           static_cast<T>(1 / std::bit_cast<double>(a.cap))},
-      passes(rowPasses<T>(widestInstructions())),
-      copies(blockCopies<S>(widestInstructions())),
-      multiply(blockMultiply<T>(widestInstructions())) {
+      passes(rowPasses<T>(with)), copies(blockCopies<S>(with)),
+      multiply(blockMultiply<T>(with)),
+      tiles(mayTile ? tileCode(with) : nullptr),
+      tileRows(evenBlocks(a.queries, kMostStrips * kStrip, kStrip)) {
   blockRows = evenBlocks(a.queries, kMostRows, kRowStep);
   blockKeys =
       evenBlocks(a.keys, gradient ? kMostGradientKeys : kMostKeys, kRowPad);
-  pitch = oddPitch<T>(blockKeys);
+  // Each row has room for two of bf16, of whole tiles.
+  int64_t tileKeys = roundUp(blockKeys, kTileSteps);
+  pitch = oddPitch<T>(mayTile ? tileKeys : blockKeys);
   depthPitch = oddPitch<T>(a.depth), widthPitch = oddPitch<T>(a.width);
   int64_t panels = roundUp(blockKeys, kPanel<T>);
   int64_t rows = a.heads / a.keyHeads * a.queries;
@@ -88,29 +92,40 @@ AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient)
     slot.segments = place(
         ((2 * a.keys + 1) * int64_t(sizeof(int32_t)) + int64_t(sizeof(T)) - 1) /
         int64_t(sizeof(T)));
-  slot.scores = place(blockRows * pitch);
-  slot.queries = place(blockRows * depthPitch);
-  slot.keysAcross = place(panels * a.depth);
+  auto of = [](int64_t columns, int64_t whole) {
+    return roundUp(columns, whole);
+  };
+  int64_t depthRoom = of(a.depth, kTileSteps),
+          depthTiles = of(a.depth, kTileRows);
+  int64_t widthRoom = of(a.width, kTileSteps),
+          widthTiles = of(a.width, kTileRows);
+  if (mayTile)
+    slot.finite = place(1);
+  slot.scores = place(blockRows * pitch, 2 * tileRows * pitch);
+  slot.queries = place(blockRows * depthPitch,
+                       tileRows * (depthRoom + (gradient ? depthTiles : 0)));
+  slot.keysAcross = place(panels * a.depth, blockKeys * depthRoom);
   if (a.hasDropout)
     slot.kept =
         place((blockKeys + kKeepPad + int64_t(sizeof(T))) / int64_t(sizeof(T)));
   if (!gradient) {
-    slot.values = place(blockKeys * widthPitch);
+    slot.values = place(blockKeys * widthPitch, tileKeys * widthTiles);
     slot.sums = place(rows);
     if (isNarrow)
       slot.outputs = place(rows * widthPitch);
     return;
   }
-  slot.scoreGrads = place(blockRows * pitch);
+  slot.scoreGrads = place(blockRows * pitch, 2 * tileRows * pitch);
   if (a.cap)
     slot.slopes = place(blockKeys);
-  slot.outGrads = place(blockRows * widthPitch);
-  slot.keys = place(blockKeys * depthPitch);
-  slot.valuesAcross = place(panels * a.width);
+  slot.outGrads =
+      place(blockRows * widthPitch, tileRows * (widthRoom + widthTiles));
+  slot.keys = place(blockKeys * depthPitch, tileKeys * depthTiles);
+  slot.valuesAcross = place(panels * a.width, blockKeys * widthRoom);
   if (isNarrow) {
     slot.queryGrads = place(rows * depthPitch);
-    slot.keyGrads = place(blockKeys * depthPitch);
-    slot.valueGrads = place(blockKeys * widthPitch);
+    slot.keyGrads = place(blockKeys * depthPitch, 2 * blockKeys * depthTiles);
+    slot.valueGrads = place(blockKeys * widthPitch, 2 * blockKeys * widthTiles);
   }
 }
 
@@ -118,11 +133,12 @@ AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient)
 template <typename S>
 typename AttentionBlocks<S>::Block
 AttentionBlocks<S>::blockOf(int64_t batch, int64_t head, int64_t member,
-                            int64_t row, int64_t key, T *space) const {
+                            int64_t row, int64_t rows, int64_t key,
+                            T *space) const {
   const int32_t *segments = segmentBounds(space);
   Block b;
   b.batch = batch, b.head = head, b.member = member;
-  b.row = row, b.rows = std::min(blockRows, a.queries - row);
+  b.row = row, b.rows = std::min(rows, a.queries - row);
   b.key = key, b.keys = std::min(blockKeys, a.keys - key);
   b.isMixed = bounds.isMixed(segments);
   bool mayBeEmpty =
@@ -147,6 +163,13 @@ void AttentionBlocks<S>::keyBlock(const Tensors &t, int64_t batch,
   int64_t keys = std::min(blockKeys, a.keys - key);
   if (a.hasSegments && key == 0)
     bounds.findSegments(t.segments + batch * a.segments, segmentBounds(space));
+  if constexpr (mayTile)
+    if (tiles) {
+      if (key == 0)
+        space[slot.finite] = allFinite(t, batch, keyHead);
+      if (space[slot.finite] != 0)
+        return tileKeyBlock(t, batch, keyHead, key, space);
+    }
   const S *k = t.k + at(a.k, batch, keyHead, key);
   const S *v = t.v + at(a.v, batch, keyHead, key);
   copies.transpose(k, a.k[2], keys, a.depth, 1, space + slot.keysAcross);
@@ -166,8 +189,8 @@ void AttentionBlocks<S>::keyBlock(const Tensors &t, int64_t batch,
   int64_t members = a.heads / a.keyHeads;
   for (int64_t member = 0; member < members; ++member)
     for (int64_t row = 0; row < a.queries; row += blockRows) {
-      Block b =
-          blockOf(batch, keyHead * members + member, member, row, key, space);
+      Block b = blockOf(batch, keyHead * members + member, member, row,
+                        blockRows, key, space);
       if (gradient)
         backward(t, b, dK, dV, space);
       else
@@ -233,10 +256,7 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
   T *sum = space + slot.sums + b.member * a.queries + b.row;
   RowLse<T> *rowLse = lseOf(t, b);
   Sums output = rowSums(t.o, a.o, b, space + slot.outputs, widthPitch);
-  if (b.key == 0) {
-    std::fill_n(rowLse, b.rows, RowLse<T>{-kInfinity<T>, T(0)});
-    std::fill_n(sum, b.rows, T(0));
-  }
+  begin(b, rowLse, sum);
   if (b.isOpen) {
     copyQueries(t, b, queries);
     byKeys(b, bounds.any(), a.depth, queries, depthPitch,
@@ -244,6 +264,7 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
     for (int64_t i = 0; i < b.rows; ++i) {
       T factor = exponentials(t, b, i, scores + i * pitch, rowLse[i].lse,
                               sum[i], space);
+      closeRow(b, i, bounds.any(), scores + i * pitch, ownKeys(b, i), T(0));
       if (b.key > 0 && factor != 1)
         for (int64_t d = 0; d < a.width; ++d)
           output.row(i)[d] *= factor;
@@ -258,6 +279,14 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
 }
 
 template <typename S>
+void AttentionBlocks<S>::begin(const Block &b, RowLse<T> *rows, T *sum) {
+  if (b.key > 0)
+    return;
+  std::fill_n(rows, b.rows, RowLse<T>{-kInfinity<T>, T(0)});
+  std::fill_n(sum, b.rows, T(0));
+}
+
+template <typename S>
 typename AttentionBlocks<S>::T
 AttentionBlocks<S>::exponentials(const Tensors &t, const Block &b, int64_t i,
                                  T *scores, T &greatest, T &sum,
@@ -269,7 +298,6 @@ AttentionBlocks<S>::exponentials(const Tensors &t, const Block &b, int64_t i,
   if (a.hasDropout)
     passes.applyMask(scores + all.first, all.second - all.first,
                      keptOf(t, b, i, all, space), 1, T(0));
-  closeRow(b, i, bounds.any(), scores, own, T(0));
   T factor =
       row.greatest == greatest ? T(1) : std::exp(greatest - row.greatest);
   sum = sum * factor + row.sum;
@@ -317,9 +345,12 @@ void AttentionBlocks<S>::backward(const Tensors &t, const Block &b,
            scores);
     byKeys(b, bounded, a.width, outGrads, widthPitch, space + slot.valuesAcross,
            grads);
-    for (int64_t i = 0; i < b.rows; ++i)
-      gradientRow(t, b, i, bounded, scores + i * pitch, grads + i * pitch,
-                  space);
+    for (int64_t i = 0; i < b.rows; ++i) {
+      T *p = scores + i * pitch, *g = grads + i * pitch;
+      T rest = gradientRow(t, b, i, p, g, space);
+      closeRow(b, i, bounded, p, ownKeys(b, i), rest);
+      closeRow(b, i, bounded, g, ownKeys(b, i), rest);
+    }
     ofRows(b, bounded, scores, a.width, outGrads, widthPitch, dV);
     ofKeys(b, bounded, grads, a.depth, space + slot.keys, depthPitch, b.key > 0,
            dQ);
@@ -331,9 +362,9 @@ void AttentionBlocks<S>::backward(const Tensors &t, const Block &b,
 }
 
 template <typename S>
-void AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b,
-                                     int64_t i, bool bounded, T *scores,
-                                     T *grads, T *space) const {
+typename AttentionBlocks<S>::T
+AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b, int64_t i,
+                                T *scores, T *grads, T *space) const {
   Keys own = ownKeys(b, i);
   const RowLse<T> row = lseOf(t, b)[i];
   bool isEmpty = std::isinf(row.lse) && row.lse < 0;
@@ -364,8 +395,7 @@ void AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b,
     if (of.first >= of.second)
       rest = row.lse; // NaN
   }
-  closeRow(b, i, bounded, scores, own, rest);
-  closeRow(b, i, bounded, grads, own, rest);
+  return rest;
 }
 
 /// Products of a tile read what one of its rows looks at.

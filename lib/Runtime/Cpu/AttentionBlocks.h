@@ -11,8 +11,10 @@
 #include "AttentionBounds.h"
 #include "AttentionRows.h"
 #include "PrimitiveImpl.h"
+#include "TileProduct.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace ckopt::runtime {
 
@@ -33,7 +35,8 @@ public:
     S *qGrad = nullptr, *kGrad = nullptr, *vGrad = nullptr;
   };
 
-  AttentionBlocks(const AttentionDesc &desc, bool gradient);
+  AttentionBlocks(const AttentionDesc &desc, bool gradient,
+                  Instructions with = widestInstructions());
 
   /// The most rows and keys of a block. The gradient's are fewer, because it
   /// has two blocks of scores. Rows are divided by the rows of a tile.
@@ -42,7 +45,8 @@ public:
 
   /// Bytes of workspace of one thread.
   int64_t bytes() const { return slotBytes; }
-  int64_t rowsOfBlock() const { return blockRows; }
+  int64_t rowsOfBlock() const { return tiles ? tileRows : blockRows; }
+  bool multipliesByTiles() const { return tiles; }
   int64_t keysOfBlock() const { return blockKeys; }
 
   /// Computes all query rows of a key head's group, for one block of its keys.
@@ -75,7 +79,11 @@ private:
     }
   };
 
-  int64_t place(int64_t count) {
+  /// Elements of T; or the numbers of bf16 that tiles have in their place, on
+  /// any machine, if these take more.
+  int64_t place(int64_t count, int64_t halves = 0) {
+    if (mayTile)
+      count = std::max(count, (halves + 1) / 2);
     int64_t at = slotBytes / int64_t(sizeof(T));
     slotBytes += alignUp(count * int64_t(sizeof(T)));
     return at;
@@ -110,7 +118,7 @@ private:
       copies.put(x.row(i), columns, 1, to + i * stride);
   }
   Block blockOf(int64_t batch, int64_t head, int64_t member, int64_t row,
-                int64_t key, T *space) const;
+                int64_t rows, int64_t key, T *space) const;
   int32_t *segmentBounds(T *space) const {
     return reinterpret_cast<int32_t *>(space + slot.segments);
   }
@@ -135,6 +143,8 @@ private:
   void copyQueries(const Tensors &t, const Block &b, T *to) const;
   /// A row's greatest score so far stands in its lse.
   void forward(const Tensors &t, const Block &b, T *space) const;
+  /// Sets what a block's rows have before their first key.
+  static void begin(const Block &b, RowLse<T> *rows, T *sum);
   /// Makes exponentials of the scores in a block's row, adds to their sum, and
   /// returns the factor of what was summed before.
   T exponentials(const Tensors &t, const Block &b, int64_t i, T *scores,
@@ -145,10 +155,10 @@ private:
               RowLse<T> *rows, const T *sum) const;
   void backward(const Tensors &t, const Block &b, const Sums &dK,
                 const Sums &dV, T *space) const;
-  /// Makes probabilities and gradients of scores in a block's row i. Where the
-  /// products are `bounded`, they read few keys beside the row's own.
-  void gradientRow(const Tensors &t, const Block &b, int64_t i, bool bounded,
-                   T *scores, T *grads, T *space) const;
+  /// Makes probabilities and gradients of scores of a block's row i, for its
+  /// own keys. Returns what other keys have.
+  T gradientRow(const Tensors &t, const Block &b, int64_t i, T *scores,
+                T *grads, T *space) const;
   /// Returns the keys that passes take in a row: from where whole vectors start
   /// on.
   static Keys passed(Keys own) {
@@ -168,7 +178,17 @@ private:
   const unsigned char *keptOf(const Tensors &t, const Block &b, int64_t i,
                               Keys keys, T *space) const;
 
+  /// The same by tiles (AttentionTiles.cpp), of bf16 alone.
+  bool allFinite(const Tensors &t, int64_t batch, int64_t keyHead) const;
+  void tileKeyBlock(const Tensors &t, int64_t batch, int64_t keyHead,
+                    int64_t key, T *space) const;
+  void tileForward(const Tensors &t, const Block &b, T *space) const;
+  void tileBackward(const Tensors &t, const Block &b, T *space) const;
+  void tileRowPairs(const Tensors &t, const Block &b, const TileStrips &strips,
+                    bool bounded, T *space) const;
+
   static constexpr bool isNarrow = sizeof(S) < sizeof(T);
+  static constexpr bool mayTile = std::is_same_v<S, BFloat16>;
 
   AttentionDesc a;
   KeyBounds bounds;
@@ -178,6 +198,8 @@ private:
   const RowPasses<T> &passes;
   const BlockCopies<S> &copies;
   void (*multiply)(const BlockProduct<T> &);
+  const TileCode *tiles; ///< null: bf16 is multiplied as f32
+  int64_t tileRows;      ///< of a block
   int64_t blockRows, blockKeys, pitch, depthPitch, widthPitch, slotBytes = 0;
   /// Where a thread's copies and blocks lie in its part of the workspace, in
   /// elements.
@@ -185,9 +207,27 @@ private:
     int64_t scores = 0, queries = 0, keysAcross = 0, kept = 0, values = 0,
             sums = 0, outputs = 0, scoreGrads = 0, outGrads = 0, keys = 0,
             valuesAcross = 0, queryGrads = 0, keyGrads = 0, valueGrads = 0,
-            segments = 0, slopes = 0;
+            segments = 0, slopes = 0, finite = 0;
   } slot;
 };
+
+template <>
+bool AttentionBlocks<BFloat16>::allFinite(const Tensors &t, int64_t batch,
+                                          int64_t keyHead) const;
+template <>
+void AttentionBlocks<BFloat16>::tileKeyBlock(const Tensors &t, int64_t batch,
+                                             int64_t keyHead, int64_t key,
+                                             float *space) const;
+template <>
+void AttentionBlocks<BFloat16>::tileForward(const Tensors &t, const Block &b,
+                                            float *space) const;
+template <>
+void AttentionBlocks<BFloat16>::tileBackward(const Tensors &t, const Block &b,
+                                             float *space) const;
+template <>
+void AttentionBlocks<BFloat16>::tileRowPairs(const Tensors &t, const Block &b,
+                                             const TileStrips &strips,
+                                             bool bounded, float *space) const;
 
 } // namespace ckopt::runtime
 

@@ -362,7 +362,7 @@ constexpr RowPasses<double> kPassesF64 = {
 template <>
 const RowPasses<float> &ckopt::runtime::rowPasses<float>(Instructions with) {
 #if defined(__x86_64__)
-  if (with == Instructions::Avx512)
+  if (with >= Instructions::Avx512)
     return kPassesAvx512;
   if (with == Instructions::Avx2)
     return kPassesAvx2;

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BlockProduct.h"
+#include "TileProduct.h"
 
 #include <algorithm>
 #include <cstring>
@@ -369,7 +370,7 @@ CKOPT_BLOCKS(Avx2, 6, 1, __attribute__((target("avx2,fma"))))
 CKOPT_BLOCKS(Avx512, 6, 4, __attribute__((target("avx512f,avx512dq,avx2,fma"))))
 
 #define CKOPT_CHOOSE(NAME)                                                     \
-  (with == Instructions::Avx512 ? NAME##Avx512                                 \
+  (with >= Instructions::Avx512 ? NAME##Avx512                                 \
    : with == Instructions::Avx2 ? NAME##Avx2                                   \
                                 : NAME##Plain)
 #else
@@ -383,8 +384,10 @@ using MultiplyF64 = void (*)(const BlockProduct<double> &);
 
 Instructions ckopt::runtime::widestInstructions() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
-    return Instructions::Avx512;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+    static const bool tiles = mayUseTiles();
+    return tiles ? Instructions::Amx : Instructions::Avx512;
+  }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return Instructions::Avx2;
 #endif

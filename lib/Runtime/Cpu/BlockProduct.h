@@ -23,9 +23,10 @@ template <typename T> inline constexpr int64_t kLanes = 64 / sizeof(T);
 /// Columns that transposed copies keep together: four vectors.
 template <typename T> inline constexpr int64_t kPanel = 4 * kLanes<T>;
 
-/// Which vectors code is for.
-enum class Instructions { Plain, Avx2, Avx512 };
-/// Returns the widest that this CPU has.
+/// Which vectors code is for. Amx: those of 64 bytes, and tiles for products of
+/// bf16 (TileProduct.h).
+enum class Instructions { Plain, Avx2, Avx512, Amx };
+/// Returns the widest that this CPU has and the system allows.
 Instructions widestInstructions();
 
 /// Returns the least multiple of `step` that is no less.
