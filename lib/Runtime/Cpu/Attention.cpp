@@ -30,7 +30,8 @@ public:
   int64_t workspaceBytes() const override { return blocks.bytes() * threads; }
   std::string implementation() const override {
     return "blocks of " + std::to_string(blocks.rowsOfBlock()) + " rows and " +
-           std::to_string(blocks.keysOfBlock()) + " keys";
+           std::to_string(blocks.keysOfBlock()) + " keys" +
+           (blocks.multipliesByTiles() ? ", by tiles of bf16" : "");
   }
 
   bool execute(void *const *args, void *workspace, std::string &) override {

@@ -22,7 +22,7 @@
 // workspace first, converted to the type that is computed in (f32 for 16-bit
 // floats, whose sums are f32 in the workspace and rounded once): keys, values
 // and their transposes once for a block of keys, rows of queries for each
-// block.
+// block. Where the CPU multiplies bf16 by tiles, AttentionTiles.cpp does.
 //
 // Guarantee: which rows and keys make a block depends on the descriptor alone,
 // and a block's bits on nothing else, so they are the same for any number of
@@ -50,12 +50,6 @@ constexpr int64_t kBeside = 8;
 template <typename T>
 constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
-/// Returns the size of blocks that divide `count` evenly.
-int64_t evenBlocks(int64_t count, int64_t most, int64_t step) {
-  int64_t blocks = (count + most - 1) / most;
-  return roundUp((count + blocks - 1) / blocks, step);
-}
-
 /// Returns the sum, rounded, and what rounding took from it.
 template <typename T> RowLse<T> addExactly(T x, T y) {
   T sum = x + y;
@@ -78,55 +72,8 @@ AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient,
       passes(rowPasses<T>(with)), copies(blockCopies<S>(with)),
       multiply(blockMultiply<T>(with)),
       tiles(mayTile ? tileCode(with) : nullptr),
-      tileRows(evenBlocks(a.queries, kMostStrips * kStrip, kStrip)) {
-  blockRows = evenBlocks(a.queries, kMostRows, kRowStep);
-  blockKeys =
-      evenBlocks(a.keys, gradient ? kMostGradientKeys : kMostKeys, kRowPad);
-  // Each row has room for two of bf16, of whole tiles.
-  int64_t tileKeys = roundUp(blockKeys, kTileSteps);
-  pitch = oddPitch<T>(mayTile ? tileKeys : blockKeys);
-  depthPitch = oddPitch<T>(a.depth), widthPitch = oddPitch<T>(a.width);
-  int64_t panels = roundUp(blockKeys, kPanel<T>);
-  int64_t rows = a.heads / a.keyHeads * a.queries;
-  if (a.hasSegments) // two bounds a key, and whether they are exact
-    slot.segments = place(
-        ((2 * a.keys + 1) * int64_t(sizeof(int32_t)) + int64_t(sizeof(T)) - 1) /
-        int64_t(sizeof(T)));
-  auto of = [](int64_t columns, int64_t whole) {
-    return roundUp(columns, whole);
-  };
-  int64_t depthRoom = of(a.depth, kTileSteps),
-          depthTiles = of(a.depth, kTileRows);
-  int64_t widthRoom = of(a.width, kTileSteps),
-          widthTiles = of(a.width, kTileRows);
-  if (mayTile)
-    slot.finite = place(1);
-  slot.scores = place(blockRows * pitch, 2 * tileRows * pitch);
-  slot.queries = place(blockRows * depthPitch,
-                       tileRows * (depthRoom + (gradient ? depthTiles : 0)));
-  slot.keysAcross = place(panels * a.depth, blockKeys * depthRoom);
-  if (a.hasDropout)
-    slot.kept =
-        place((blockKeys + kKeepPad + int64_t(sizeof(T))) / int64_t(sizeof(T)));
-  if (!gradient) {
-    slot.values = place(blockKeys * widthPitch, tileKeys * widthTiles);
-    slot.sums = place(rows);
-    if (isNarrow)
-      slot.outputs = place(rows * widthPitch);
-    return;
-  }
-  slot.scoreGrads = place(blockRows * pitch, 2 * tileRows * pitch);
-  if (a.cap)
-    slot.slopes = place(blockKeys);
-  slot.outGrads =
-      place(blockRows * widthPitch, tileRows * (widthRoom + widthTiles));
-  slot.keys = place(blockKeys * depthPitch, tileKeys * depthTiles);
-  slot.valuesAcross = place(panels * a.width, blockKeys * widthRoom);
-  if (isNarrow) {
-    slot.queryGrads = place(rows * depthPitch);
-    slot.keyGrads = place(blockKeys * depthPitch, 2 * blockKeys * depthTiles);
-    slot.valueGrads = place(blockKeys * widthPitch, 2 * blockKeys * widthTiles);
-  }
+      tilePasses(runtime::tilePasses(with)) {
+  placeSlots();
 }
 
 /// Blocks that no row looks at get no bounds.
@@ -166,7 +113,7 @@ void AttentionBlocks<S>::keyBlock(const Tensors &t, int64_t batch,
   if constexpr (mayTile)
     if (tiles) {
       if (key == 0)
-        space[slot.finite] = allFinite(t, batch, keyHead);
+        space[slot.finite] = tileBegin(t, batch, keyHead, space);
       if (space[slot.finite] != 0)
         return tileKeyBlock(t, batch, keyHead, key, space);
     }
@@ -263,7 +210,7 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
            space + slot.keysAcross, scores);
     for (int64_t i = 0; i < b.rows; ++i) {
       T factor = exponentials(t, b, i, scores + i * pitch, rowLse[i].lse,
-                              sum[i], space);
+                              sum[i], space, passes);
       closeRow(b, i, bounds.any(), scores + i * pitch, ownKeys(b, i), T(0));
       if (b.key > 0 && factor != 1)
         for (int64_t d = 0; d < a.width; ++d)
@@ -289,12 +236,12 @@ void AttentionBlocks<S>::begin(const Block &b, RowLse<T> *rows, T *sum) {
 template <typename S>
 typename AttentionBlocks<S>::T
 AttentionBlocks<S>::exponentials(const Tensors &t, const Block &b, int64_t i,
-                                 T *scores, T &greatest, T &sum,
-                                 T *space) const {
+                                 T *scores, T &greatest, T &sum, T *space,
+                                 const RowPasses<T> &by) const {
   Keys own = ownKeys(b, i), all = passed(own);
   combine(t, b, i, scores, own, /*slopes=*/nullptr);
   RowSum<T> row =
-      passes.exponentials(scores + all.first, all.second - all.first, greatest);
+      by.exponentials(scores + all.first, all.second - all.first, greatest);
   if (a.hasDropout)
     passes.applyMask(scores + all.first, all.second - all.first,
                      keptOf(t, b, i, all, space), 1, T(0));
@@ -347,7 +294,7 @@ void AttentionBlocks<S>::backward(const Tensors &t, const Block &b,
            grads);
     for (int64_t i = 0; i < b.rows; ++i) {
       T *p = scores + i * pitch, *g = grads + i * pitch;
-      T rest = gradientRow(t, b, i, p, g, space);
+      T rest = gradientRow(t, b, i, p, g, space, passes);
       closeRow(b, i, bounded, p, ownKeys(b, i), rest);
       closeRow(b, i, bounded, g, ownKeys(b, i), rest);
     }
@@ -364,7 +311,8 @@ void AttentionBlocks<S>::backward(const Tensors &t, const Block &b,
 template <typename S>
 typename AttentionBlocks<S>::T
 AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b, int64_t i,
-                                T *scores, T *grads, T *space) const {
+                                T *scores, T *grads, T *space,
+                                const RowPasses<T> &by) const {
   Keys own = ownKeys(b, i);
   const RowLse<T> row = lseOf(t, b)[i];
   bool isEmpty = std::isinf(row.lse) && row.lse < 0;
@@ -384,7 +332,7 @@ AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b, int64_t i,
         a.hasDropout ? keptOf(t, b, i, all, space) : nullptr;
     if (kept)
       passes.applyMask(g, count, kept, 1, T(0));
-    passes.gradients(p, g, count, row, delta);
+    by.gradients(p, g, count, row, delta);
     if (a.cap)
       passes.multiply(g, count, slopes + all.first);
     if (kept)

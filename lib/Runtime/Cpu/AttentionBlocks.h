@@ -63,6 +63,9 @@ private:
     T *row(int64_t i) const { return data + i * pitch; }
   };
   using Keys = KeyBounds::Keys;
+  /// Plans where copies and blocks lie in a thread's workspace
+  /// (AttentionSlots.cpp).
+  void placeSlots();
   /// One block of rows of a query head, and the keys that it looks at.
   struct Block {
     int64_t batch, head, member; ///< member: of the query heads of a key head
@@ -148,7 +151,7 @@ private:
   /// Makes exponentials of the scores in a block's row, adds to their sum, and
   /// returns the factor of what was summed before.
   T exponentials(const Tensors &t, const Block &b, int64_t i, T *scores,
-                 T &greatest, T &sum, T *space) const;
+                 T &greatest, T &sum, T *space, const RowPasses<T> &by) const;
   /// Divides rows by their sums, and sets lse. A row without any key is NaN,
   /// or zero.
   void finish(const Tensors &t, const Block &b, const Sums &output,
@@ -158,7 +161,7 @@ private:
   /// Makes probabilities and gradients of scores of a block's row i, for its
   /// own keys. Returns what other keys have.
   T gradientRow(const Tensors &t, const Block &b, int64_t i, T *scores,
-                T *grads, T *space) const;
+                T *grads, T *space, const RowPasses<T> &by) const;
   /// Returns the keys that passes take in a row: from where whole vectors start
   /// on.
   static Keys passed(Keys own) {
@@ -178,14 +181,34 @@ private:
   const unsigned char *keptOf(const Tensors &t, const Block &b, int64_t i,
                               Keys keys, T *space) const;
 
-  /// The same by tiles (AttentionTiles.cpp), of bf16 alone.
-  bool allFinite(const Tensors &t, int64_t batch, int64_t keyHead) const;
+  /// The same by tiles (AttentionTiles.cpp), of bf16 alone. Before a head's
+  /// first block: returns whether all that products take is finite.
+  bool tileBegin(const Tensors &t, int64_t batch, int64_t keyHead,
+                 T *space) const;
   void tileKeyBlock(const Tensors &t, int64_t batch, int64_t keyHead,
                     int64_t key, T *space) const;
   void tileForward(const Tensors &t, const Block &b, T *space) const;
   void tileBackward(const Tensors &t, const Block &b, T *space) const;
+  /// Makes what the last three products of a gradient read.
   void tileRowPairs(const Tensors &t, const Block &b, const TileStrips &strips,
                     bool bounded, T *space) const;
+  /// Sets what row i of a block, if it exists, has as one of a pair.
+  void beginGradient(const Tensors &t, const Block &b, int64_t i,
+                     TileRowPair &pair, int64_t which, const T *space) const;
+  /// Makes a row of probabilities and of gradients of scores as f32, for keys
+  /// from `from` to before `to`.
+  void tileGradientRow(const Tensors &t, const Block &b, int64_t i,
+                       bool bounded, int64_t from, int64_t to, T *scores,
+                       T *grads, T *space) const;
+  /// Makes exponentials of a row's scores, as `exponentials` does, and rounds
+  /// them in place.
+  T tileExponentials(const Tensors &t, const Block &b, int64_t i, T *scores,
+                     T &greatest, T &sum, T *space) const;
+  /// Returns whether a block's scores are scaled products and nothing else.
+  bool isPlain(const Tensors &t, const Block &b) const {
+    return !t.bias && !t.mask && !a.cap && !a.hasDropout && !b.isMixed &&
+           scale > 0;
+  }
 
   static constexpr bool isNarrow = sizeof(S) < sizeof(T);
   static constexpr bool mayTile = std::is_same_v<S, BFloat16>;
@@ -199,7 +222,8 @@ private:
   const BlockCopies<S> &copies;
   void (*multiply)(const BlockProduct<T> &);
   const TileCode *tiles; ///< null: bf16 is multiplied as f32
-  int64_t tileRows;      ///< of a block
+  const TilePasses *tilePasses;
+  int64_t tileRows; ///< of a block
   int64_t blockRows, blockKeys, pitch, depthPitch, widthPitch, slotBytes = 0;
   /// Where a thread's copies and blocks lie in its part of the workspace, in
   /// elements.
@@ -207,27 +231,9 @@ private:
     int64_t scores = 0, queries = 0, keysAcross = 0, kept = 0, values = 0,
             sums = 0, outputs = 0, scoreGrads = 0, outGrads = 0, keys = 0,
             valuesAcross = 0, queryGrads = 0, keyGrads = 0, valueGrads = 0,
-            segments = 0, slopes = 0, finite = 0;
+            segments = 0, slopes = 0, finite = 0, deltas = 0;
   } slot;
 };
-
-template <>
-bool AttentionBlocks<BFloat16>::allFinite(const Tensors &t, int64_t batch,
-                                          int64_t keyHead) const;
-template <>
-void AttentionBlocks<BFloat16>::tileKeyBlock(const Tensors &t, int64_t batch,
-                                             int64_t keyHead, int64_t key,
-                                             float *space) const;
-template <>
-void AttentionBlocks<BFloat16>::tileForward(const Tensors &t, const Block &b,
-                                            float *space) const;
-template <>
-void AttentionBlocks<BFloat16>::tileBackward(const Tensors &t, const Block &b,
-                                             float *space) const;
-template <>
-void AttentionBlocks<BFloat16>::tileRowPairs(const Tensors &t, const Block &b,
-                                             const TileStrips &strips,
-                                             bool bounded, float *space) const;
 
 } // namespace ckopt::runtime
 

@@ -9,8 +9,8 @@
 // gradients of scores, are made as f32, and rounded to bf16 for the next
 // products, in place: a row of probabilities goes into the first half of its
 // row. The gradient takes rows by twos. As pairs, by which keys' and values'
-// gradients sum over rows, they lie in place of the even row. That leaves the
-// odd one free, where the two rows of the score's gradients lie for the
+// gradients sum over rows, they lie in place of the even rows. That leaves the
+// odd ones free for the two rows of the score's gradients, as they are for the
 // queries' gradients, which sum over keys. Keys' and values' gradients are
 // summed across, and turned where they are rounded.
 //
@@ -25,6 +25,7 @@
 #include "AttentionBlocks.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace ckopt;
 using namespace ckopt::runtime;
@@ -61,34 +62,39 @@ BFloat16 *halves(float *at) { return reinterpret_cast<BFloat16 *>(at); }
 
 } // namespace
 
-template <>
-bool AttentionBlocks<BFloat16>::allFinite(const Tensors &t, int64_t batch,
-                                          int64_t keyHead) const {
-  bool all = tiles->allFinite(t.k + at(a.k, batch, keyHead, 0), a.k[2], a.keys,
-                              a.depth) &&
-             tiles->allFinite(t.v + at(a.v, batch, keyHead, 0), a.v[2], a.keys,
-                              a.width);
+template <typename S>
+bool AttentionBlocks<S>::tileBegin(const Tensors &t, int64_t batch,
+                                   int64_t keyHead, T *space) const {
+  bool all = tilePasses->allFinite(t.k + at(a.k, batch, keyHead, 0), a.k[2],
+                                   a.keys, a.depth) &&
+             tilePasses->allFinite(t.v + at(a.v, batch, keyHead, 0), a.v[2],
+                                   a.keys, a.width);
   int64_t members = a.heads / a.keyHeads;
-  for (int64_t head = keyHead * members; head < (keyHead + 1) * members && all;
+  T *delta = space + slot.deltas;
+  for (int64_t head = keyHead * members; head < (keyHead + 1) * members;
        ++head) {
-    all = tiles->allFinite(t.q + at(a.q, batch, head, 0), a.q[2], a.queries,
-                           a.depth);
-    if (gradient)
-      all = all && tiles->allFinite(t.grad + at(a.grad, batch, head, 0),
-                                    a.grad[2], a.queries, a.width);
+    all = all && tilePasses->allFinite(t.q + at(a.q, batch, head, 0), a.q[2],
+                                       a.queries, a.depth);
+    if (!gradient)
+      continue;
+    all = all && tilePasses->allFinite(t.grad + at(a.grad, batch, head, 0),
+                                       a.grad[2], a.queries, a.width);
+    for (int64_t i = 0; i < a.queries && all; ++i)
+      *delta++ = copies.dot(t.grad + at(a.grad, batch, head, i),
+                            t.o + at(a.o, batch, head, i), a.width);
   }
   return all;
 }
 
-template <>
-void AttentionBlocks<BFloat16>::tileKeyBlock(const Tensors &t, int64_t batch,
-                                             int64_t keyHead, int64_t key,
-                                             float *space) const {
+template <typename S>
+void AttentionBlocks<S>::tileKeyBlock(const Tensors &t, int64_t batch,
+                                      int64_t keyHead, int64_t key,
+                                      T *space) const {
   OpenTiles open(*tiles);
   int64_t keys = std::min(blockKeys, a.keys - key);
-  const BFloat16 *k = t.k + at(a.k, batch, keyHead, key);
-  const BFloat16 *v = t.v + at(a.v, batch, keyHead, key);
-  float *dK = space + slot.keyGrads, *dV = space + slot.valueGrads;
+  const S *k = t.k + at(a.k, batch, keyHead, key);
+  const S *v = t.v + at(a.v, batch, keyHead, key);
+  T *dK = space + slot.keyGrads, *dV = space + slot.valueGrads;
   int64_t keyRoom = roundUp(keys, kTileRows);
   tiles->rightAcross(k, a.k[2], keys, a.depth, halves(space + slot.keysAcross));
   if (!gradient) {
@@ -97,8 +103,8 @@ void AttentionBlocks<BFloat16>::tileKeyBlock(const Tensors &t, int64_t batch,
     tiles->rightAcross(v, a.v[2], keys, a.width,
                        halves(space + slot.valuesAcross));
     tiles->right(k, a.k[2], keys, a.depth, halves(space + slot.keys));
-    std::fill_n(dK, roundUp(a.depth, kTileRows) * keyRoom, 0.0f);
-    std::fill_n(dV, roundUp(a.width, kTileRows) * keyRoom, 0.0f);
+    std::fill_n(dK, roundUp(a.depth, kTileRows) * keyRoom, T(0));
+    std::fill_n(dV, roundUp(a.width, kTileRows) * keyRoom, T(0));
   }
   int64_t members = a.heads / a.keyHeads;
   for (int64_t member = 0; member < members; ++member)
@@ -118,13 +124,13 @@ void AttentionBlocks<BFloat16>::tileKeyBlock(const Tensors &t, int64_t batch,
                    t.vGrad + at(a.vGrad, batch, keyHead, key), a.vGrad[2]);
 }
 
-template <>
-void AttentionBlocks<BFloat16>::tileForward(const Tensors &t, const Block &b,
-                                            float *space) const {
-  float *scores = space + slot.scores;
-  float *sum = space + slot.sums + b.member * a.queries + b.row;
-  BFloat16 *queries = halves(space + slot.queries);
-  RowLse<float> *rowLse = lseOf(t, b);
+template <typename S>
+void AttentionBlocks<S>::tileForward(const Tensors &t, const Block &b,
+                                     T *space) const {
+  T *scores = space + slot.scores;
+  T *sum = space + slot.sums + b.member * a.queries + b.row;
+  S *queries = halves(space + slot.queries);
+  RowLse<T> *rowLse = lseOf(t, b);
   Sums output = rowSums(t.o, a.o, b, space + slot.outputs, widthPitch);
   begin(b, rowLse, sum);
   if (b.isOpen) {
@@ -134,21 +140,19 @@ void AttentionBlocks<BFloat16>::tileForward(const Tensors &t, const Block &b,
     tiles->byKeys(strips, a.depth, queries, halves(space + slot.keysAcross),
                   scores, pitch);
     for (int64_t i = 0; i < b.rows; ++i) {
-      float *row = scores + i * pitch;
-      Keys own = ownKeys(b, i), all = passed(own);
-      tiles->scale(row + all.first, all.second - all.first, scale);
-      float factor = exponentials(t, b, i, row, rowLse[i].lse, sum[i], space);
-      BFloat16 *p = halves(row);
-      tiles->narrow(row + own.first, own.second - own.first, p + own.first);
+      T *row = scores + i * pitch;
+      T factor = tileExponentials(t, b, i, row, rowLse[i].lse, sum[i], space);
+      Keys own = ownKeys(b, i);
+      S *p = halves(row);
       int64_t from = strips.from[i / kStrip] * kStrip;
       int64_t to = strips.to[i / kStrip] * kStrip;
-      std::fill(p + std::min(from, own.first), p + own.first, BFloat16());
-      std::fill(p + own.second, p + std::max(to, own.second), BFloat16());
+      std::fill(p + std::min(from, own.first), p + own.first, S());
+      std::fill(p + own.second, p + std::max(to, own.second), S());
       if (b.key > 0 && factor != 1)
         for (int64_t d = 0; d < a.width; ++d)
           output.row(i)[d] *= factor;
     }
-    tiles->ofKeys(strips, {scores, pitch * int64_t(sizeof(float)), 0, false,
+    tiles->ofKeys(strips, {scores, pitch * int64_t(sizeof(T)), 0, false,
                            halves(space + slot.values), output.data,
                            output.pitch, a.width, b.key > 0});
   } else if (b.key == 0) {
@@ -158,51 +162,107 @@ void AttentionBlocks<BFloat16>::tileForward(const Tensors &t, const Block &b,
     finish(t, b, output, rowLse, sum);
 }
 
-template <>
-void AttentionBlocks<BFloat16>::tileRowPairs(const Tensors &t, const Block &b,
-                                             const TileStrips &strips,
-                                             bool bounded, float *space) const {
-  float *scores = space + slot.scores, *grads = space + slot.scoreGrads;
-  for (int64_t i = 0; i < roundUp(b.rows, kStrip); ++i) {
-    int64_t strip = i / kStrip;
-    int64_t from = strips.from[strip] * kStrip, to = strips.to[strip] * kStrip;
-    float *p = scores + i * pitch, *g = grads + i * pitch;
-    for (float *row : {p, g})
-      if (i >= b.rows)
-        std::fill(row + from, row + to, 0.0f);
-    if (i < b.rows) {
-      Keys own = ownKeys(b, i), all = passed(own);
-      tiles->scale(p + all.first, all.second - all.first, scale);
-      if (a.hasDropout)
-        tiles->scale(g + all.first, all.second - all.first, keptFactor);
-      float rest = gradientRow(t, b, i, p, g, space);
-      // Keys that are there, and those beside them that complete a tile.
-      int64_t keys = std::max(std::min(to, b.keys), own.second);
-      for (float *row : {p, g}) {
-        std::fill(row + std::min(from, own.first), row + own.first, rest);
-        std::fill(row + own.second, row + keys, rest);
-        std::fill(row + keys, row + std::max(to, keys), 0.0f);
-      }
-    }
-    if (i % 2 == 0)
+template <typename S>
+typename AttentionBlocks<S>::T
+AttentionBlocks<S>::tileExponentials(const Tensors &t, const Block &b,
+                                     int64_t i, T *scores, T &greatest, T &sum,
+                                     T *space) const {
+  Keys own = ownKeys(b, i), all = passed(own);
+  T *from = scores + all.first;
+  S *to = halves(scores) + all.first;
+  int64_t count = all.second - all.first;
+  if (!isPlain(t, b)) {
+    tilePasses->scale(from, count, scale);
+    T factor =
+        exponentials(t, b, i, scores, greatest, sum, space, tileRowPasses());
+    tilePasses->narrow(from, count, to);
+    return factor;
+  }
+  std::fill(from, scores + own.first, -std::numeric_limits<T>::infinity());
+  RowSum<T> row = tilePasses->exponentials(from, count, scale, greatest, to);
+  T factor =
+      row.greatest == greatest ? T(1) : std::exp(greatest - row.greatest);
+  sum = sum * factor + row.sum;
+  greatest = row.greatest;
+  return factor;
+}
+
+template <typename S>
+void AttentionBlocks<S>::tileRowPairs(const Tensors &t, const Block &b,
+                                      const TileStrips &strips, bool bounded,
+                                      T *space) const {
+  TileRowPair pair{};
+  pair.pitch = pitch, pair.scale = scale;
+  for (int64_t i = 0; i < roundUp(b.rows, kStrip); i += 2) {
+    int64_t from = strips.from[i / kStrip] * kStrip;
+    int64_t to = strips.to[i / kStrip] * kStrip;
+    pair.scores = space + slot.scores + i * pitch;
+    pair.grads = space + slot.scoreGrads + i * pitch;
+    if (isPlain(t, b) && (a.zeroEmptyRows || !b.hasEmpty)) {
+      for (int64_t j = 0; j < 2; ++j)
+        beginGradient(t, b, i + j, pair, j, space);
+      tilePasses->gradients(pair, from, to);
       continue;
-    float *evenP = p - pitch, *evenG = g - pitch;
-    BFloat16 *free = halves(p);
-    tiles->pair(evenP + from, p + from, to - from, evenP + from, nullptr,
-                nullptr);
-    tiles->pair(evenG + from, g + from, to - from, evenG + from, free + from,
-                free + pitch + from);
+    }
+    for (int64_t j = 0; j < 2; ++j)
+      tileGradientRow(t, b, i + j, bounded, from, to, pair.scores + j * pitch,
+                      pair.grads + j * pitch, space);
+    T *oddScores = pair.scores + pitch, *oddGrads = pair.grads + pitch;
+    tilePasses->pair(pair.scores + from, oddScores + from, to - from, nullptr,
+                     0);
+    tilePasses->pair(pair.grads + from, oddGrads + from, to - from,
+                     halves(oddScores) + from,
+                     halves(oddGrads) - halves(oddScores));
   }
 }
 
-template <>
-void AttentionBlocks<BFloat16>::tileBackward(const Tensors &t, const Block &b,
-                                             float *space) const {
-  float *scores = space + slot.scores, *grads = space + slot.scoreGrads;
-  BFloat16 *queries = halves(space + slot.queries);
-  BFloat16 *outGrads = halves(space + slot.outGrads);
+template <typename S>
+void AttentionBlocks<S>::beginGradient(const Tensors &t, const Block &b,
+                                       int64_t i, TileRowPair &pair,
+                                       int64_t which, const T *space) const {
+  pair.first[which] = pair.end[which] = 0;
+  pair.lse[which] = {};
+  pair.delta[which] = 0;
+  if (i >= b.rows || lseOf(t, b)[i].lse == -std::numeric_limits<T>::infinity())
+    return;
+  Keys own = ownKeys(b, i);
+  pair.first[which] = own.first, pair.end[which] = own.second;
+  pair.lse[which] = lseOf(t, b)[i];
+  pair.delta[which] = space[slot.deltas + b.member * a.queries + b.row + i];
+}
+
+template <typename S>
+void AttentionBlocks<S>::tileGradientRow(const Tensors &t, const Block &b,
+                                         int64_t i, bool bounded, int64_t from,
+                                         int64_t to, T *scores, T *grads,
+                                         T *space) const {
+  if (i >= b.rows) {
+    std::fill(scores + from, scores + to, T(0));
+    std::fill(grads + from, grads + to, T(0));
+    return;
+  }
+  Keys own = ownKeys(b, i), all = passed(own);
+  tilePasses->scale(scores + all.first, all.second - all.first, scale);
+  if (a.hasDropout)
+    tilePasses->scale(grads + all.first, all.second - all.first, keptFactor);
+  T rest = gradientRow(t, b, i, scores, grads, space, tileRowPasses());
+  // Keys that are there, and those beside them that complete a tile.
+  int64_t keys = std::max(std::min(to, b.keys), own.second);
+  for (T *row : {scores, grads}) {
+    std::fill(row + std::min(from, own.first), row + own.first, rest);
+    std::fill(row + own.second, row + keys, rest);
+    std::fill(row + keys, row + std::max(to, keys), T(0));
+  }
+}
+
+template <typename S>
+void AttentionBlocks<S>::tileBackward(const Tensors &t, const Block &b,
+                                      T *space) const {
+  T *scores = space + slot.scores, *grads = space + slot.scoreGrads;
+  S *queries = halves(space + slot.queries);
+  S *outGrads = halves(space + slot.outGrads);
   Sums dQ = rowSums(t.qGrad, a.qGrad, b, space + slot.queryGrads, depthPitch);
-  int64_t rowBytes = pitch * int64_t(sizeof(float));
+  int64_t rowBytes = pitch * int64_t(sizeof(T));
   // A row without any key has NaN for all keys, unless it has zeros.
   bool bounded = bounds.any() && (a.zeroEmptyRows || !b.hasEmpty);
   if (bounded && !b.isOpen) {
@@ -210,10 +270,10 @@ void AttentionBlocks<BFloat16>::tileBackward(const Tensors &t, const Block &b,
       clear(dQ, b.rows, a.depth);
   } else {
     TileStrips strips = stripsOf(b, bounded);
-    const BFloat16 *q = t.q + at(a.q, b.batch, b.head, b.row);
-    const BFloat16 *grad = t.grad + at(a.grad, b.batch, b.head, b.row);
-    BFloat16 *queriesAcross = queries + tileRows * roundUp(a.depth, kTileSteps);
-    BFloat16 *gradsAcross = outGrads + tileRows * roundUp(a.width, kTileSteps);
+    const S *q = t.q + at(a.q, b.batch, b.head, b.row);
+    const S *grad = t.grad + at(a.grad, b.batch, b.head, b.row);
+    S *queriesAcross = queries + tileRows * roundUp(a.depth, kTileSteps);
+    S *gradsAcross = outGrads + tileRows * roundUp(a.width, kTileSteps);
     tiles->left(q, a.q[2], b.rows, a.depth, queries);
     tiles->leftAcross(q, a.q[2], b.rows, a.depth, queriesAcross);
     tiles->left(grad, a.grad[2], b.rows, a.width, outGrads);
@@ -225,7 +285,8 @@ void AttentionBlocks<BFloat16>::tileBackward(const Tensors &t, const Block &b,
     tileRowPairs(t, b, strips, bounded, space);
     tiles->ofRows(strips, {gradsAcross, scores, 2 * rowBytes,
                            space + slot.valueGrads, a.width});
-    tiles->ofKeys(strips, {scores + pitch, rowBytes, rowBytes / 2, true,
+    tiles->ofKeys(strips, {scores + pitch, rowBytes,
+                           (grads - scores) * int64_t(sizeof(T)), true,
                            halves(space + slot.keys), dQ.data, dQ.pitch,
                            a.depth, b.key > 0});
     tiles->ofRows(strips, {queriesAcross, grads, 2 * rowBytes,
@@ -236,3 +297,13 @@ void AttentionBlocks<BFloat16>::tileBackward(const Tensors &t, const Block &b,
       copies.put(dQ.row(i), a.depth, scale,
                  t.qGrad + at(a.qGrad, b.batch, b.head, b.row + i));
 }
+
+template bool AttentionBlocks<BFloat16>::tileBegin(const Tensors &t,
+                                                   int64_t batch,
+                                                   int64_t keyHead,
+                                                   float *space) const;
+template void AttentionBlocks<BFloat16>::tileKeyBlock(const Tensors &t,
+                                                      int64_t batch,
+                                                      int64_t keyHead,
+                                                      int64_t key,
+                                                      float *space) const;

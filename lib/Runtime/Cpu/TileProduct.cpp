@@ -58,7 +58,8 @@ struct TileBlock {
   bool add;
 };
 
-template <int M, int N> CKOPT_TILES_INLINE void runBlock(const TileBlock &t) {
+template <int M, int N> CKOPT_TILES_INLINE void runBlock(const TileBlock &of) {
+  const TileBlock t = of; // which is not written through sums
   if (t.add) {
     _tile_loadd(0, t.c[0][0], t.cRow);
     if constexpr (N > 1)
@@ -345,53 +346,6 @@ CKOPT_TILES void putAcrossTiles(const float *from, int64_t rows,
   }
 }
 
-CKOPT_TILES void narrowTiles(const float *from, int64_t count, BFloat16 *to) {
-  for (int64_t i = 0; i < count; i += 16) {
-    const __mmask16 some = __mmask16(someOf(std::min<int64_t>(count - i, 16)));
-    const __m512 value = _mm512_maskz_loadu_ps(some, from + i);
-    _mm256_mask_storeu_epi16(to + i, some, (__m256i)_mm512_cvtneps_pbh(value));
-  }
-}
-
-CKOPT_TILES void pairTiles(const float *even, const float *odd, int64_t count,
-                           void *pairs, BFloat16 *evenRow, BFloat16 *oddRow) {
-  alignas(64) static constexpr uint16_t kZip[32] = {
-      0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512i zip = _mm512_load_si512(kZip);
-  for (int64_t i = 0; i < count; i += 16) {
-    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(
-        _mm512_loadu_ps(odd + i), _mm512_loadu_ps(even + i));
-    _mm512_storeu_si512(static_cast<char *>(pairs) + 4 * i,
-                        _mm512_permutexvar_epi16(zip, both));
-    if (!evenRow)
-      continue;
-    _mm256_storeu_si256(reinterpret_cast<__m256i *>(evenRow + i),
-                        _mm512_castsi512_si256(both));
-    _mm256_storeu_si256(reinterpret_cast<__m256i *>(oddRow + i),
-                        _mm512_extracti64x4_epi64(both, 1));
-  }
-}
-
-CKOPT_TILES void scaleTiles(float *row, int64_t count, float factor) {
-  for (int64_t i = 0; i < count; ++i)
-    row[i] *= factor;
-}
-
-CKOPT_TILES bool allFiniteTiles(const BFloat16 *from, int64_t fromRow,
-                                int64_t rows, int64_t columns) {
-  const __m512i exponent = _mm512_set1_epi16(0x7f80);
-  __mmask32 found = 0;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; j += 32) {
-      const __m512i value =
-          _mm512_maskz_loadu_epi16(someOf(columns - j), from + i * fromRow + j);
-      found |=
-          _mm512_cmpeq_epi16_mask(_mm512_and_si512(value, exponent), exponent);
-    }
-  return !found;
-}
-
 //===----------------------------------------------------------------------===//
 // The machine
 //===----------------------------------------------------------------------===//
@@ -410,9 +364,8 @@ CKOPT_TILES void openTiles() {
 CKOPT_TILES void closeTiles() { _tile_release(); }
 
 constexpr TileCode kTileCode = {
-    openTiles,   closeTiles,      byKeysTiles, ofKeysTiles,      ofRowsTiles,
-    leftTiles,   leftAcrossTiles, rightTiles,  rightAcrossTiles, putAcrossTiles,
-    narrowTiles, pairTiles,       scaleTiles,  allFiniteTiles};
+    openTiles, closeTiles,      byKeysTiles, ofKeysTiles,      ofRowsTiles,
+    leftTiles, leftAcrossTiles, rightTiles,  rightAcrossTiles, putAcrossTiles};
 
 } // namespace
 

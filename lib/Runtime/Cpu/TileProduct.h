@@ -38,9 +38,8 @@ struct TileStrips {
 /// c[rows, columns] = a * b, or added to it, where the keys are summed over: by
 /// strips of rows, for the keys that each looks at.
 struct TilesOfKeys {
-  /// Rows of bf16, `aRow` bytes apart, but if `twoByTwo` those of odd numbers
-  /// have their own begin, aOdd bytes behind the even ones', and 2 * aRow is
-  /// from one to the next of either.
+  /// Rows of bf16, `aRow` bytes apart; if they lie `twoByTwo`, row 2 i lies
+  /// 2 i * aRow behind the first one, and row 2 i + 1 aOdd bytes behind that.
   const void *a;
   int64_t aRow, aOdd;
   bool twoByTwo;
@@ -60,18 +59,16 @@ struct TilesOfRows {
   int64_t columns;
 };
 
-/// The products and what goes with them. Only the bits of products depend on
-/// how they are computed: sums run in the order of what is summed over, two
-/// terms at a time.
+/// The products and their copies. Sums run in the order of what is summed over,
+/// two terms at a time.
 struct TileCode {
   /// Threads open tiles before they multiply, and close them afterwards; other
   /// code may change what `open` set.
   void (*open)();
   void (*close)();
 
-  /// scores[rows, keys] = a * b for the keys that strips look at; b: right
-  /// tiles, of keys; all steps of 16 rows or keys before the next. Writes rows
-  /// and keys up to whole tiles.
+  /// scores[rows, keys] = a * b for the keys that strips look at, up to whole
+  /// tiles. The tiles of 16 rows of a, or of 16 keys of b, lie together.
   void (*byKeys)(const TileStrips &of, int64_t depth, const BFloat16 *a,
                  const BFloat16 *b, float *scores, int64_t pitch);
   void (*ofKeys)(const TileStrips &of, const TilesOfKeys &p);
@@ -90,19 +87,48 @@ struct TileCode {
   /// Rounds the transpose of tiles of sums, times `factor`.
   void (*putAcross)(const float *from, int64_t rows, int64_t columns,
                     float factor, BFloat16 *to, int64_t toRow);
-  /// Rounds `count` numbers to nearest, ties to even; may be in place.
-  void (*narrow)(const float *from, int64_t count, BFloat16 *to);
-  /// Rounds two rows, of whole vectors, into pairs, which may be in place of
-  /// `even`, and into rows of their own, unless these are null.
-  void (*pair)(const float *even, const float *odd, int64_t count, void *pairs,
-               BFloat16 *evenRow, BFloat16 *oddRow);
+};
+
+/// Two rows of scores and of the gradients of their probabilities.
+struct TileRowPair {
+  float *scores, *grads; ///< the even ones; odd ones are `pitch` numbers behind
+  int64_t pitch;
+  float scale;
+  /// Of each: its own keys, to which the others add nothing.
+  int64_t first[2], end[2];
+  RowLse<float> lse[2];
+  float delta[2];
+};
+
+/// Passes over rows of scores that write what is multiplied next. They round to
+/// nearest, ties to even.
+struct TilePasses {
   void (*scale)(float *row, int64_t count, float factor);
+  /// Rounds `count` numbers; may be in place.
+  void (*narrow)(const float *from, int64_t count, BFloat16 *to);
+  /// That of RowPasses, of scores times `scale`, which is positive. `to` may be
+  /// in place.
+  RowSum<float> (*exponentials)(const float *scores, int64_t count, float scale,
+                                float least, BFloat16 *to);
+  /// Rounds two rows, of whole vectors, into pairs in place of the even one,
+  /// and, unless `rows` is null, into rows of their own, `apart` numbers apart.
+  void (*pair)(float *even, const float *odd, int64_t count, BFloat16 *rows,
+               int64_t apart);
+  /// Makes probabilities and gradients of the scores of two rows, for keys from
+  /// `from` to before `to`, whole strips, and rounds them. Pairs are written
+  /// in place of the even row of each; gradients as rows, too: the even one in
+  /// place of the odd scores, the odd one in its own.
+  void (*gradients)(const TileRowPair &rows, int64_t from, int64_t to);
   bool (*allFinite)(const BFloat16 *from, int64_t fromRow, int64_t rows,
                     int64_t columns);
 };
 
-/// Returns the code, or null where that is not what these instructions have.
+/// Return the code, or null where that is not what these instructions have.
 const TileCode *tileCode(Instructions with);
+const TilePasses *tilePasses(Instructions with);
+/// Returns passes of f32 with the bits of TilePasses, for rows of scores that
+/// are more than scaled products.
+const RowPasses<float> &tileRowPasses();
 
 /// Returns whether this CPU has such tiles and the system lets the process use
 /// them.
