@@ -10,6 +10,7 @@
 #include "../../lib/Runtime/Cpu/AttentionBlocks.h"
 #include "AttentionFixture.h"
 
+#include <cstdlib>
 #include <random>
 
 using namespace ckopt::runtime;
@@ -215,7 +216,8 @@ TEST_F(AttentionTiles, RandomAttentions) {
   constexpr int64_t kColumns[] = {1, 2, 7, 8, 16, 17, 24, 32, 33, 48, 64, 80};
   std::mt19937 random(1);
   auto any = [&](int64_t count) { return int64_t(random() % uint64_t(count)); };
-  for (int i = 0; i < 120 && !HasFatalFailure(); ++i) {
+  int count = std::getenv("CKOPT_LONG_TESTS") ? 3000 : 120;
+  for (int i = 0; i < count && !HasFailure(); ++i) {
     int64_t keyHeads = 1 + any(2), queries = kLengths[any(14)],
             keys = kLengths[any(14)];
     bool isPacked = any(4) == 0;

@@ -69,7 +69,10 @@ template <int M, int N> CKOPT_TILES_INLINE void runBlock(const TileBlock &of) {
     if constexpr (M > 1 && N > 1)
       _tile_loadd(3, t.c[1][1], t.cRow);
   } else {
-    _tile_zero(0), _tile_zero(1), _tile_zero(2), _tile_zero(3);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
   }
   const char *a = t.a, *b = t.b;
   for (int64_t l = 0; l < t.steps; ++l, a += t.aStep, b += t.bStep) {
@@ -96,9 +99,13 @@ template <int M, int N> CKOPT_TILES_INLINE void runBlock(const TileBlock &of) {
     _tile_stored(3, t.c[1][1], t.cRow);
 }
 
+/// Not every compiler knows that instructions of tiles read and write memory.
+inline void keepOrder() { __asm__ volatile("" ::: "memory"); }
+
 /// Chooses by how many tiles of rows and columns there are: one or two.
 CKOPT_TILES void chooseBlock(const TileBlock &t, int64_t rows,
                              int64_t columns) {
+  keepOrder();
   if (rows > 1 && columns > 1)
     runBlock<2, 2>(t);
   else if (rows > 1)
@@ -107,6 +114,7 @@ CKOPT_TILES void chooseBlock(const TileBlock &t, int64_t rows,
     runBlock<1, 2>(t);
   else
     runBlock<1, 1>(t);
+  keepOrder();
 }
 
 constexpr int64_t kTileBytes = 1024, kTileRowBytes = 64;
@@ -358,6 +366,7 @@ CKOPT_TILES void openTiles() {
   } config;
   std::fill_n(config.rowBytes, 8, uint16_t(kTileRowBytes));
   std::fill_n(config.rows, 8, uint8_t(kTileRows));
+  keepOrder();
   _tile_loadconfig(&config);
 }
 
