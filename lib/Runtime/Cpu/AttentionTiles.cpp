@@ -58,6 +58,15 @@ template <typename Block> TileStrips stripsOf(const Block &b, bool bounded) {
   return strips;
 }
 
+/// Rows that sums are asked for ahead: they are too many for the caches.
+constexpr int64_t kAhead = 8;
+
+/// Asks for `count` elements, which will be changed.
+void askFor(const float *from, int64_t count) {
+  for (int64_t i = 0; i < count; i += kLanes<float>)
+    __builtin_prefetch(from + i, /*rw=*/1);
+}
+
 BFloat16 *halves(float *at) { return reinterpret_cast<BFloat16 *>(at); }
 
 } // namespace
@@ -141,6 +150,8 @@ void AttentionBlocks<S>::tileForward(const Tensors &t, const Block &b,
                   scores, pitch);
     for (int64_t i = 0; i < b.rows; ++i) {
       T *row = scores + i * pitch;
+      if (b.key > 0)
+        askFor(output.row(std::min(i + kAhead, b.rows - 1)), a.width);
       T factor = tileExponentials(t, b, i, row, rowLse[i].lse, sum[i], space);
       Keys own = ownKeys(b, i);
       S *p = halves(row);
@@ -193,11 +204,14 @@ void AttentionBlocks<S>::tileRowPairs(const Tensors &t, const Block &b,
                                       T *space) const {
   TileRowPair pair{};
   pair.pitch = pitch, pair.scale = scale;
+  Sums dQ = rowSums(t.qGrad, a.qGrad, b, space + slot.queryGrads, depthPitch);
   for (int64_t i = 0; i < roundUp(b.rows, kStrip); i += 2) {
     int64_t from = strips.from[i / kStrip] * kStrip;
     int64_t to = strips.to[i / kStrip] * kStrip;
     pair.scores = space + slot.scores + i * pitch;
     pair.grads = space + slot.scoreGrads + i * pitch;
+    for (int64_t j = i; b.key > 0 && j < std::min(i + 2, b.rows); ++j)
+      askFor(dQ.row(j), a.depth);
     if (isPlain(t, b) && (a.zeroEmptyRows || !b.hasEmpty)) {
       for (int64_t j = 0; j < 2; ++j)
         beginGradient(t, b, i + j, pair, j, space);
