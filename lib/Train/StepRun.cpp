@@ -229,15 +229,15 @@ llvm::Expected<double> StepRun::Impl::runNext() {
 }
 
 /// Looks at what an update left.
-llvm::Error StepRun::Impl::check(double updateLoss) {
-  if (llvm::Error error = skips.update(*session, updates))
+llvm::Error StepRun::Impl::check(double updateLoss, int64_t update) {
+  if (llvm::Error error = skips.update(*session, update))
     return error;
   if (llvm::Error error =
-          checkUpdate(*session, updateLoss, updates, skips.skipped()))
+          checkUpdate(*session, updateLoss, update, skips.skipped()))
     return error;
   if (skips.isStuck())
     compiled.compilation().say(Message::Severity::Warning, skips.describe());
-  if (!skips.skipped() && watch.add(updates, updateLoss))
+  if (!skips.skipped() && watch.add(update, updateLoss))
     compiled.compilation().say(Message::Severity::Warning, watch.describe());
   return llvm::Error::success();
 }
@@ -266,14 +266,91 @@ llvm::Expected<StepResult> StepRun::Impl::step(const TensorMap &arrays) {
   double mean = pendingLoss / double(train.accumulate);
   pending = 0;
   pendingLoss = 0;
-  if (llvm::Error error = check(mean))
+  if (llvm::Error error = check(mean, updates))
     return std::move(error);
   result.skipped = skips.skipped();
   return result;
 }
 
 llvm::Expected<StepResult> StepRun::step(const TensorMap &batch) {
+  if (auto last = impl->settle(); !last)
+    return last.takeError();
   return impl->step(batch);
+}
+
+/// Whether a batch may start before the last one's loss is read: on a device of
+/// one process, where nothing else is read after each update.
+bool StepRun::Impl::mayRunOn() const {
+  return session->manifest().target == runtime::Target::Cuda &&
+         !session->ranks().areSeveral() && !skips.state() &&
+         !hasGradientNorm(*session);
+}
+
+llvm::Expected<std::optional<StepResult>>
+StepRun::Impl::stepLater(const TensorMap &arrays) {
+  StartedBatch next;
+  if (!mayRunOn()) {
+    auto last = settle();
+    if (!last)
+      return last;
+    if (llvm::Error error = step(arrays).moveInto(next.result))
+      return std::move(error);
+    started = next;
+    return last;
+  }
+  if (llvm::Error error =
+          checkUpdates(compiled.compilation().given().step.optimizer))
+    return std::move(error);
+  if (llvm::Error error = feedBatch(arrays, Call::Step))
+    return std::move(error);
+  next.update = updates + 1;
+  next.updates = pending + 1 == train.accumulate;
+  if (llvm::Error error =
+          startBatch(*session, {train.schedule, train.seed, train.accumulate},
+                     next.update, train.accumulate - 1 - pending))
+    return std::move(error);
+  pending = next.updates ? 0 : pending + 1;
+  updates += next.updates;
+  auto last = settle(); // one loss is copied at a time
+  if (!last)
+    return last;
+  if (llvm::Error error =
+          beginLoss(*session, next.updates ? "step" : "accumulate")
+              .moveInto(next.loss))
+    return std::move(error);
+  started = next;
+  return last;
+}
+
+llvm::Expected<std::optional<StepResult>> StepRun::Impl::settle() {
+  if (!started)
+    return std::nullopt;
+  StartedBatch last = *std::exchange(started, std::nullopt);
+  if (last.loss < 0)
+    return last.result;
+  StepResult &result = last.result;
+  if (llvm::Error error = endLoss(*session, last.loss).moveInto(result.loss))
+    return std::move(error);
+  result.updated = last.updates;
+  pendingLoss += result.loss;
+  if (!last.updates)
+    if (llvm::Error error = checkFinite(result.loss, "loss", last.update))
+      return std::move(error);
+  if (last.updates)
+    if (llvm::Error error =
+            check(std::exchange(pendingLoss, 0) / double(train.accumulate),
+                  last.update))
+      return std::move(error);
+  return result;
+}
+
+llvm::Expected<std::optional<StepResult>>
+StepRun::stepLater(const TensorMap &batch) {
+  return impl->stepLater(batch);
+}
+
+llvm::Expected<std::optional<StepResult>> StepRun::settle() {
+  return impl->settle();
 }
 
 llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {

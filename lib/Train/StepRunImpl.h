@@ -24,6 +24,14 @@ struct StepPlace {
   SkipWatch skips;
 };
 
+/// A batch that was started, and whose loss was not taken.
+struct StartedBatch {
+  int64_t update = 0; ///< that it is a part of
+  bool updates = true;
+  int64_t loss = -1; ///< its tensor, which is copied to the host; -1: is known
+  StepResult result;
+};
+
 struct StepRun::Impl {
   Impl(CompiledStep step, const TrainOptions &train,
        std::shared_ptr<StepPlace> shared)
@@ -47,7 +55,10 @@ struct StepRun::Impl {
   llvm::Error checkAveraged(bool averaged) const;
   llvm::Expected<TensorMap> collectWeights(bool averaged) const;
   llvm::Expected<double> runNext();
-  llvm::Error check(double updateLoss);
+  llvm::Error check(double updateLoss, int64_t update);
+  bool mayRunOn() const;
+  llvm::Expected<std::optional<StepResult>> stepLater(const TensorMap &batch);
+  llvm::Expected<std::optional<StepResult>> settle();
   llvm::Error goOn(int64_t from);
   llvm::Error checkLike(const Impl &other) const;
   llvm::Expected<StepResult> step(const TensorMap &batch);
@@ -62,6 +73,7 @@ struct StepRun::Impl {
   std::vector<std::string> classes; ///< of the samples of the last fit()
   bool isSet = true;                ///< weights were set since the last batch
   uint64_t given = 0;               ///< a hash of what they were set to
+  std::optional<StartedBatch> started;
   std::shared_ptr<StepPlace> place;
   int64_t &updates = place->updates;
   int64_t &epochs = place->epochs;

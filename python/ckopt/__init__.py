@@ -43,7 +43,7 @@ from ._lora import LoRA
 from ._ranks import rank, ranks
 from ._remat import FunctionPlan, RematModule, remat
 from ._sources import ImageFolder, Tokens
-from ._step import CompiledStep, batches, compile
+from ._step import CompiledStep, Loss, batches, compile
 from .errors import (BudgetError, DeviceError, Error, InputError, InternalError, NonFiniteError,
                      NoPlanFoundError, OutputError, RankError, UnsupportedError, UsageError,
                      Warning)
@@ -58,7 +58,7 @@ __all__ = [
     "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "BudgetError", "CompiledStep", "Constant",
     "Cosine", "Curve", "DeviceError", "Error", "Exponential", "FitResult", "FunctionPlan",
     "GraphPlan", "Group", "ImageFolder", "InputError", "InternalError", "Linear", "Lion",
-    "LoRA", "MultiStep", "NAdam", "NoPlanFoundError", "NonFiniteError", "OneCycle", "Optimizer",
+    "LoRA", "Loss", "MultiStep", "NAdam", "NoPlanFoundError", "NonFiniteError", "OneCycle", "Optimizer",
     "OutputError", "Plan", "RAdam", "RMSprop", "RankError", "RematModule", "SGD", "Schedule",
     "StepDecay", "StepPlan", "Tokens", "UnsupportedError", "UsageError", "Warning", "batches",
     "compile", "plan", "rank", "ranks", "remat",

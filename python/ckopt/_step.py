@@ -11,7 +11,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy
 
@@ -165,6 +165,22 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
     return step
 
 
+class Loss:
+    """The loss of a batch that a device may still work on; ``float()`` waits for it."""
+
+    def __init__(self, step: CompiledStep):
+        self._step: CompiledStep | None = step
+        self._value = float("nan")
+
+    def __float__(self) -> float:
+        if self._step is not None:
+            self._step._settle(self)
+        return self._value
+
+    def __repr__(self) -> str:
+        return "a loss that was not waited for" if self._step else repr(self._value)
+
+
 class CompiledStep:
     """A training step in machine code, with its weights.
 
@@ -187,7 +203,33 @@ class CompiledStep:
         self._lock = threading.RLock()  # of the list of sizes
         self._axes: dict[str, int] | None = None  # of arrays: where the open dimension is
         self.skipped = 0
+        self._late: list[Loss] = []  # of batches that were started, in their order
         self.messages: list[str] = []
+
+    def _settle(self, late: Loss) -> None:
+        """Waits for all batches that were started."""
+        try:
+            self._step.settle()
+        except BaseException:
+            self._drop_late()
+            raise
+        self._take_losses()
+        if late in self._late:
+            self._drop_late()
+        self._tell()
+
+    def _take_losses(self) -> None:
+        values = self._step.take_losses()
+        for one, value in zip(self._late, values):
+            one._value, one._step = value, None
+        del self._late[:len(values)]
+
+    def _drop_late(self) -> None:
+        """Gives batches that failed, and what was started behind them, no loss."""
+        self._take_losses()
+        for one in self._late:
+            one._step = None
+        self._late.clear()
 
     def at(self, *, batch: int | None = None, dim: Mapping[str, int] | None = None) -> CompiledStep:
         """Compiles the step of the same model for other shapes, in this step's arena.
@@ -312,8 +354,12 @@ class CompiledStep:
                 return len(arrays[field["array"]])
         return self.batch
 
-    def __call__(self, *args: Any, **kwargs: Any) -> float:
-        """Makes one update from one batch and returns its loss.
+    @overload
+    def __call__(self, *args: Any, wait: Literal[True] = True, **kwargs: Any) -> float: ...
+    @overload
+    def __call__(self, *args: Any, wait: bool, **kwargs: Any) -> float | Loss: ...
+    def __call__(self, *args: Any, wait: bool = True, **kwargs: Any) -> float | Loss:
+        """Makes one update from one batch and returns its loss, a float.
 
         Arrays have the shape [batch, ...]: numpy, torch and all that speaks
         DLPack. With ``accumulate`` only every so many batches update; the loss
@@ -321,6 +367,11 @@ class CompiledStep:
         skipped (NaN) or an InputError, as ``last_batch`` says. Raises InputError
         for shapes, types, labels out of range and values that are not finite,
         NonFiniteError where training diverges.
+
+        wait: False: on a device the call returns while it works, and the caller makes
+            the next batch meanwhile. What is returned then is a ``Loss``, whose
+            ``float()`` waits; that training diverges is told by the next call. (An
+            array that is called "wait" goes into a mapping.)
         """
         self._not_in_fit()
         arrays = self._arrays(args, kwargs)
@@ -333,6 +384,17 @@ class CompiledStep:
                               f"for {step.batch} (counted in .skipped; last_batch='error' raises)",
                               Warning, stacklevel=2)
             return float("nan")
+        if not wait:
+            late = Loss(step)
+            step._late.append(late)
+            try:
+                step._step.step_later(arrays)
+            except BaseException:
+                step._drop_late()
+                raise
+            step._take_losses()
+            self._tell()
+            return late
         loss, _ = step._step.step(arrays)
         self._tell()
         return loss

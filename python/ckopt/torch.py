@@ -208,7 +208,7 @@ class TorchStep(CompiledStep):
         if self.updates >= self._watched:
             self._fixed = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> float:
+    def __call__(self, *args: Any, wait: bool = True, **kwargs: Any) -> Any:
         """Makes one update, as CompiledStep does; the first call compares with PyTorch.
 
         Inputs come in forward's order, then the targets. Raises ComparisonError
@@ -221,7 +221,7 @@ class TorchStep(CompiledStep):
             if self._samples(arrays) == self.batch:
                 compare(arrays)
         before = self.skipped
-        loss = super().__call__(*args, **kwargs)
+        loss = super().__call__(*args, wait=wait, **kwargs)
         if self.skipped == before:
             self._pending = (self._pending + 1) % self._accumulate
             self._look()

@@ -198,6 +198,17 @@ static void bindCalls(nb::class_<Step> &step) {
       nb::arg("arrays"), nb::arg("steps"));
 }
 
+static void bindLate(nb::class_<Step> &step) {
+  step.def(
+      "step_later",
+      [](Step &self, const nb::dict &arrays) {
+        self.stepLater(toTensors(arrays));
+      },
+      nb::arg("arrays"));
+  step.def("settle", &Step::settle);
+  step.def("take_losses", &Step::takeLosses);
+}
+
 static void bindWeights(nb::class_<Step> &step) {
   step.def(
       "weights",
@@ -375,6 +386,7 @@ void python::bindStep(nb::module_ &module) {
   step.def(nb::init<Step &, int64_t>(), nb::arg("largest"), nb::arg("size"));
   bindCalls(step);
   bindFit(step);
+  bindLate(step);
   bindWeights(step);
   bindFigures(step);
 }

@@ -60,8 +60,9 @@ public:
   /// The same step at another size of the dimension that it leaves open.
   Step(Step &largest, int64_t size);
 
-  /// Calls `work` on the run without the GIL.
+  /// Calls `work` on the run without the GIL, behind a batch that was started.
   template <typename Work> auto locked(Work work) {
+    settle();
     using Result = decltype(work(*run));
     if constexpr (std::is_same_v<Result, llvm::Error>)
       check(plain(work), words);
@@ -77,8 +78,22 @@ public:
     });
   }
 
+  /// Starts an update on a batch; a device works on when this returns.
+  void stepLater(const TensorMap &batch) {
+    note(plain([&](StepRun &run) { return run.stepLater(batch); }));
+  }
+  /// Waits for the batch that was started, if there is one.
+  void settle() {
+    if (isLate)
+      note(plain([](StepRun &run) { return run.settle(); }));
+  }
+  /// Returns the losses of batches that were started and have ended.
+  std::vector<double> takeLosses() { return std::exchange(losses, {}); }
+
   /// Goes on from another step's weights and states.
   void resumeFrom(Step &other) {
+    settle();
+    other.settle();
     auto resume = [&] {
       nb::gil_scoped_release release;
       return onThreads([&] {
@@ -106,6 +121,14 @@ public:
   std::vector<std::pair<std::string, std::string>> takeMessages();
 
 private:
+  /// Keeps the loss of a batch that ended. One whose numbers are wrong has
+  /// none.
+  void note(llvm::Expected<std::optional<StepResult>> last) {
+    isLate = bool(last);
+    if (last && *last)
+      losses.push_back((*last)->loss);
+    check(last.takeError(), words);
+  }
   void open(const std::string &model, const std::vector<GivenSetting> &settings,
             Step *beside);
 
@@ -116,6 +139,8 @@ private:
   std::shared_ptr<std::recursive_mutex> shared =
       std::make_shared<std::recursive_mutex>();
   std::unique_ptr<StepRun> run;
+  bool isLate = false; ///< stepLater() was called since the last failure
+  std::vector<double> losses;
 };
 
 void bindFit(nb::class_<Step> &step);

@@ -93,6 +93,13 @@ public:
   /// step on it. A loss that rises far above its first value gives a warning,
   /// in the messages of the compilation.
   llvm::Expected<StepResult> step(const TensorMap &batch);
+  /// The same, but on a device returns while the step runs: with the result of
+  /// the batch before, if that was started so and is not settled; nothing if
+  /// none was. What is wrong with a batch's numbers is told by the next call.
+  llvm::Expected<std::optional<StepResult>> stepLater(const TensorMap &batch);
+  /// Waits for the batch that stepLater() started, if there is one. All other
+  /// calls are made behind it.
+  llvm::Expected<std::optional<StepResult>> settle();
   /// Trains on a source as train() does, with the seed, the schedule and the
   /// accumulation of this run; updates and epochs are counted on from those of
   /// earlier calls. With `options.resume` it continues from a checkpoint of
