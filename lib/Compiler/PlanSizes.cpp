@@ -113,13 +113,15 @@ llvm::Expected<OwningOpRef<ModuleOp>> Compilation::unplannedStep(int64_t size,
 }
 
 /// Sizes whose primitives may need more workspace than those of the largest:
-/// libraries cut work into blocks, and a whole number of them takes most.
+/// libraries cut work into blocks. A whole number of them may take most; or one
+/// less, for which they copy operands into whole blocks (oneDNN with AMX).
 static std::set<int64_t> sizesOfBlocks(int64_t low, int64_t high) {
-  std::set<int64_t> sizes{low, high};
+  std::set<int64_t> sizes{low, high, std::max(low, high - 1)};
   auto add = [&](int64_t step, int64_t last) {
     for (int64_t n = step; n <= std::min(last, high); n += step)
-      if (n >= low)
-        sizes.insert(n);
+      for (int64_t near : {n - 1, n})
+        if (near >= low)
+          sizes.insert(near);
   };
   constexpr int64_t kParts = 24;
   add(16, 512);
