@@ -14,6 +14,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetInfo.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringMap.h"
@@ -113,16 +114,20 @@ llvm::Expected<OwningOpRef<ModuleOp>> Compilation::unplannedStep(int64_t size,
 }
 
 /// Sizes whose primitives may need more workspace than those of the largest:
-/// libraries cut work into blocks. A whole number of them may take most; or one
-/// less, for which they copy operands into whole blocks (oneDNN with AMX).
-static std::set<int64_t> sizesOfBlocks(int64_t low, int64_t high) {
-  std::set<int64_t> sizes{low, high, std::max(low, high - 1)};
+/// libraries cut work into blocks. A whole number of them may take most; or,
+/// where operands of 16 bits are copied into whole blocks (oneDNN with AMX),
+/// one less.
+static std::set<int64_t> sizesOfBlocks(int64_t low, int64_t high,
+                                       bool hasHalves) {
+  std::set<int64_t> sizes{low, high};
   auto add = [&](int64_t step, int64_t last) {
     for (int64_t n = step; n <= std::min(last, high); n += step)
-      for (int64_t near : {n - 1, n})
+      for (int64_t near : {n, hasHalves ? n - 1 : n})
         if (near >= low)
           sizes.insert(near);
   };
+  if (hasHalves && high > low)
+    sizes.insert(high - 1);
   constexpr int64_t kParts = 24;
   add(16, 512);
   add(128, 4096);
@@ -149,7 +154,15 @@ llvm::Error Compilation::raiseWorkspaces(ModuleOp step, int64_t high) {
     points.push_back(point);
   }
   llvm::StringMap<int64_t> most;
-  for (int64_t size : sizesOfBlocks(opts.sizes->low, high)) {
+  bool hasHalves = llvm::any_of(modules, [](ModuleOp module) {
+    return llvm::any_of(module.getOps<func::FuncOp>(), [](func::FuncOp kernel) {
+      return llvm::any_of(kernel.getArgumentTypes(), [](Type type) {
+        Type element = getElementTypeOrSelf(type);
+        return element.isBF16() || element.isF16();
+      });
+    });
+  });
+  for (int64_t size : sizesOfBlocks(opts.sizes->low, high, hasHalves)) {
     OwningOpRef<ModuleOp> made =
         SizeResizer(points, blocks.at(size)).run(modules);
     if (!made)
