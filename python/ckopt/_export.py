@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from .errors import InputError, UnsupportedError, UsageError
@@ -303,7 +304,8 @@ def export(module: torch.nn.Module, arguments: tuple[tuple[Any, ...], dict[str, 
                 if "Cannot view a tensor" not in "".join(map(_plain, _chain(error))):
                     raise
                 # A kernel of attention leaves its result in an order of its own, by which
-                # contiguous() is no copy; decomposed, it has another.
+                # contiguous() is no copy; decomposed, it has another. What was traced is known.
+                FakeTensorMode.cache_clear()
                 with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
                     program = torch.onnx.export(module, args, **settings)
     except ImportError as error:
