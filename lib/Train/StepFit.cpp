@@ -19,6 +19,8 @@ int64_t StepRun::epochs() const { return impl->epochs; }
 llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
                                          TrainOptions options,
                                          std::vector<Metric> metrics) {
+  if (llvm::Error error = impl->finish())
+    return std::move(error);
   llvm::Error own = llvm::Error::success();
   if (impl->pending)
     own = usageError(llvm::Twine(impl->pending) + " of " +

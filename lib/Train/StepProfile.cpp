@@ -53,6 +53,8 @@ static llvm::Error writeState(Session &session, const OwnState &state) {
 
 llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
                                                        int64_t steps) {
+  if (llvm::Error error = impl->finish())
+    return std::move(error);
   if (!impl->compiled.compilation().given().instrument)
     return usageError("kernels are timed in a step that was compiled with " +
                       Setting("profile"));

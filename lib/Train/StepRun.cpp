@@ -273,23 +273,15 @@ llvm::Expected<StepResult> StepRun::Impl::step(const TensorMap &arrays) {
 }
 
 llvm::Expected<StepResult> StepRun::step(const TensorMap &batch) {
-  if (auto last = impl->settle(); !last)
-    return last.takeError();
+  if (llvm::Error error = impl->finish())
+    return std::move(error);
   return impl->step(batch);
-}
-
-/// Whether a batch may start before the last one's loss is read: on a device of
-/// one process, where nothing else is read after each update.
-bool StepRun::Impl::mayRunOn() const {
-  return session->manifest().target == runtime::Target::Cuda &&
-         !session->ranks().areSeveral() && !skips.state() &&
-         !hasGradientNorm(*session);
 }
 
 llvm::Expected<std::optional<StepResult>>
 StepRun::Impl::stepLater(const TensorMap &arrays) {
   StartedBatch next;
-  if (!mayRunOn()) {
+  if (!mayRunOn(*session, skips)) {
     auto last = settle();
     if (!last)
       return last;
@@ -354,6 +346,8 @@ llvm::Expected<std::optional<StepResult>> StepRun::settle() {
 }
 
 llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
+  if (llvm::Error error = impl->finish())
+    return std::move(error);
   const StepOptions &given = impl->compiled.compilation().given().step;
   if (!given.optimizer.kind.empty())
     return usageError(

@@ -56,9 +56,10 @@ struct StepRun::Impl {
   llvm::Expected<TensorMap> collectWeights(bool averaged) const;
   llvm::Expected<double> runNext();
   llvm::Error check(double updateLoss, int64_t update);
-  bool mayRunOn() const;
   llvm::Expected<std::optional<StepResult>> stepLater(const TensorMap &batch);
   llvm::Expected<std::optional<StepResult>> settle();
+  /// The same for calls to which its result is nothing.
+  llvm::Error finish() { return settle().takeError(); }
   llvm::Error goOn(int64_t from);
   llvm::Error checkLike(const Impl &other) const;
   llvm::Expected<StepResult> step(const TensorMap &batch);

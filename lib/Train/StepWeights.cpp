@@ -180,6 +180,8 @@ llvm::Error StepRun::Impl::goOn(int64_t from) {
 }
 
 llvm::Error StepRun::resume(const std::string &path) {
+  if (llvm::Error error = impl->finish())
+    return error;
   auto checkpoint = openCheckpoint(path);
   if (llvm::Error error = impl->meetSharing(
           {Call::Resume},
@@ -217,6 +219,9 @@ llvm::Error StepRun::Impl::checkLike(const Impl &other) const {
 }
 
 llvm::Error StepRun::resume(const StepRun &other) {
+  for (Impl *one : {impl.get(), other.impl.get()})
+    if (llvm::Error error = one->finish())
+      return error;
   if (llvm::Error error = impl->checkLike(*other.impl))
     return error;
   if (impl->place == other.impl->place)

@@ -53,7 +53,6 @@ private:
     double seconds = 0;
     ProgressClock::time_point start;
   };
-  bool mayRunOn() const;
   bool savesBehind(const Update &update) const;
   bool isDue(const Update &update) const;
   llvm::Expected<bool> startUpdate(BatchStream &batches, Update &update);
@@ -264,14 +263,6 @@ llvm::Error Trainer::keepBest(DataPosition position) {
 bool Trainer::isOver(const BatchStream &batches) const {
   return !updates &&
          batches.position().epoch >= options.epochsBefore + options.epochs;
-}
-
-/// Whether an update may start before the last one's loss is read: on a device
-/// of one process, where nothing else is read after each update.
-bool Trainer::mayRunOn() const {
-  return session.manifest().target == runtime::Target::Cuda &&
-         !session.ranks().areSeveral() && !skips.state() &&
-         !hasGradientNorm(session) && (!options.report || options.reportsLate);
 }
 
 bool Trainer::savesBehind(const Update &update) const {
@@ -569,7 +560,7 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
   if (options.maxSteps)
     end = std::min(options.stepsBefore + options.maxSteps, end);
   before = stepNumber;
-  runsOn = mayRunOn();
+  runsOn = mayRunOn(session, skips) && (!options.report || options.reportsLate);
   session.ranks().endPreparing();
   while (stepNumber < end && !validation.isEnough() && !result.stopped &&
          !isOver(batches)) {

@@ -140,6 +140,12 @@ MessageText SkipWatch::describeUseless(int64_t updates) const {
          "), or " + Setting("precision", "bf16");
 }
 
+bool ckopt::mayRunOn(const Session &session, const SkipWatch &skips) {
+  return session.manifest().target == runtime::Target::Cuda &&
+         !session.ranks().areSeveral() && !skips.state() &&
+         !hasGradientNorm(session);
+}
+
 llvm::Error ckopt::checkUpdate(const Session &session, double loss,
                                int64_t number, bool skipped) {
   if (!skipped)

@@ -68,6 +68,10 @@ private:
   int64_t skips = 0, inRow = 0;
 };
 
+/// Whether a batch may start before the last one's loss is read: on a device of
+/// one process, where nothing else is read after each update.
+bool mayRunOn(const Session &session, const SkipWatch &skips);
+
 /// Returns an error (ExitNonFinite) where an update's loss, the norm of its
 /// gradients or, every so often, what it left is not finite.
 /// Of an update that was skipped only what it left counts.

@@ -97,8 +97,9 @@ public:
   /// the batch before, if that was started so and is not settled; nothing if
   /// none was. What is wrong with a batch's numbers is told by the next call.
   llvm::Expected<std::optional<StepResult>> stepLater(const TensorMap &batch);
-  /// Waits for the batch that stepLater() started, if there is one. All other
-  /// calls are made behind it.
+  /// Waits for the batch that stepLater() started, if there is one. Other calls
+  /// that train, or change where the run is, do so first; what is wrong with
+  /// that batch is then their error.
   llvm::Expected<std::optional<StepResult>> settle();
   /// Trains on a source as train() does, with the seed, the schedule and the
   /// accumulation of this run; updates and epochs are counted on from those of
