@@ -212,9 +212,7 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
       T factor = exponentials(t, b, i, scores + i * pitch, rowLse[i].lse,
                               sum[i], space, passes);
       closeRow(b, i, bounds.any(), scores + i * pitch, ownKeys(b, i), T(0));
-      if (b.key > 0 && factor != 1)
-        for (int64_t d = 0; d < a.width; ++d)
-          output.row(i)[d] *= factor;
+      rescale(b, factor, output.row(i));
     }
     ofKeys(b, bounds.any(), scores, a.width, space + slot.values, widthPitch,
            b.key > 0, output);
@@ -234,6 +232,23 @@ void AttentionBlocks<S>::begin(const Block &b, RowLse<T> *rows, T *sum) {
 }
 
 template <typename S>
+typename AttentionBlocks<S>::T AttentionBlocks<S>::addRow(const RowSum<T> &row,
+                                                          T &greatest, T &sum) {
+  T factor =
+      row.greatest == greatest ? T(1) : std::exp(greatest - row.greatest);
+  sum = sum * factor + row.sum;
+  greatest = row.greatest;
+  return factor;
+}
+
+template <typename S>
+void AttentionBlocks<S>::rescale(const Block &b, T factor, T *row) const {
+  if (b.key > 0 && factor != 1)
+    for (int64_t d = 0; d < a.width; ++d)
+      row[d] *= factor;
+}
+
+template <typename S>
 typename AttentionBlocks<S>::T
 AttentionBlocks<S>::exponentials(const Tensors &t, const Block &b, int64_t i,
                                  T *scores, T &greatest, T &sum, T *space,
@@ -245,11 +260,7 @@ AttentionBlocks<S>::exponentials(const Tensors &t, const Block &b, int64_t i,
   if (a.hasDropout)
     passes.applyMask(scores + all.first, all.second - all.first,
                      keptOf(t, b, i, all, space), 1, T(0));
-  T factor =
-      row.greatest == greatest ? T(1) : std::exp(greatest - row.greatest);
-  sum = sum * factor + row.sum;
-  greatest = row.greatest;
-  return factor;
+  return addRow(row, greatest, sum);
 }
 
 template <typename S>

@@ -148,6 +148,11 @@ private:
   void forward(const Tensors &t, const Block &b, T *space) const;
   /// Sets what a block's rows have before their first key.
   static void begin(const Block &b, RowLse<T> *rows, T *sum);
+  /// Adds a block's exponentials to a row's sum; returns the factor of what was
+  /// summed before.
+  static T addRow(const RowSum<T> &row, T &greatest, T &sum);
+  /// Multiplies a row's result so far by that factor.
+  void rescale(const Block &b, T factor, T *row) const;
   /// Makes exponentials of the scores in a block's row, adds to their sum, and
   /// returns the factor of what was summed before.
   T exponentials(const Tensors &t, const Block &b, int64_t i, T *scores,

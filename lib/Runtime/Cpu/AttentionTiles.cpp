@@ -24,7 +24,6 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionBlocks.h"
 
-#include <cmath>
 #include <limits>
 
 using namespace ckopt;
@@ -159,9 +158,7 @@ void AttentionBlocks<S>::tileForward(const Tensors &t, const Block &b,
       int64_t to = strips.to[i / kStrip] * kStrip;
       std::fill(p + std::min(from, own.first), p + own.first, S());
       std::fill(p + own.second, p + std::max(to, own.second), S());
-      if (b.key > 0 && factor != 1)
-        for (int64_t d = 0; d < a.width; ++d)
-          output.row(i)[d] *= factor;
+      rescale(b, factor, output.row(i));
     }
     tiles->ofKeys(strips, {scores, pitch * int64_t(sizeof(T)), 0, false,
                            halves(space + slot.values), output.data,
@@ -191,11 +188,7 @@ AttentionBlocks<S>::tileExponentials(const Tensors &t, const Block &b,
   }
   std::fill(from, scores + own.first, -std::numeric_limits<T>::infinity());
   RowSum<T> row = tilePasses->exponentials(from, count, scale, greatest, to);
-  T factor =
-      row.greatest == greatest ? T(1) : std::exp(greatest - row.greatest);
-  sum = sum * factor + row.sum;
-  greatest = row.greatest;
-  return factor;
+  return addRow(row, greatest, sum);
 }
 
 template <typename S>
