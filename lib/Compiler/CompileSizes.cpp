@@ -231,6 +231,9 @@ Compilation::stepAt(SizePoint point, bool imports, bool choosesBlocks) const {
                            (said.empty() ? MessageText() : ": " + said));
   StepText made;
   made.values = other.weights();
+  if (auto chunks =
+          other.module()->getAttrOfType<DenseI64ArrayAttr>(kChunksAttr))
+    made.chunks = chunks.asArrayRef().vec();
   llvm::raw_string_ostream os(made.module);
   other.module()->print(os, OpPrintingFlags().enableDebugInfo(true, false));
   return std::move(made);
@@ -263,12 +266,10 @@ llvm::Expected<Compilation::StepText> Compilation::firstStep(int64_t size) {
   auto text = stepAt({size}, /*imports=*/false, /*choosesBlocks=*/true);
   if (!text)
     return text;
-  auto made = readStep(text->module);
-  if (!made)
-    return made.takeError();
-  if (auto chunks = (**made)->getAttrOfType<DenseI64ArrayAttr>(kChunksAttr)) {
-    blocks.count = chunks[1];
-    blocks.constant = llvm::divideCeil(chunks[0] * opts.sizes->high, size);
+  if (!text->chunks.empty()) {
+    blocks.count = text->chunks[1];
+    blocks.constant =
+        llvm::divideCeil(text->chunks[0] * opts.sizes->high, size);
   }
   return text;
 }

@@ -136,6 +136,17 @@ static std::set<int64_t> sizesOfBlocks(int64_t low, int64_t high,
   return sizes;
 }
 
+/// Whether kernels take tensors of 16-bit floats.
+static bool takesHalves(ModuleOp module) {
+  auto isHalf = [](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return element.isBF16() || element.isF16();
+  };
+  return llvm::any_of(module.getOps<func::FuncOp>(), [&](func::FuncOp kernel) {
+    return llvm::any_of(kernel.getArgumentTypes(), isHalf);
+  });
+}
+
 /// Gives calls of primitives the most workspace that they need at some size.
 llvm::Error Compilation::raiseWorkspaces(ModuleOp step, int64_t high) {
   auto codegen = targetInfo->codegen(opts.step);
@@ -154,15 +165,8 @@ llvm::Error Compilation::raiseWorkspaces(ModuleOp step, int64_t high) {
     points.push_back(point);
   }
   llvm::StringMap<int64_t> most;
-  bool hasHalves = llvm::any_of(modules, [](ModuleOp module) {
-    return llvm::any_of(module.getOps<func::FuncOp>(), [](func::FuncOp kernel) {
-      return llvm::any_of(kernel.getArgumentTypes(), [](Type type) {
-        Type element = getElementTypeOrSelf(type);
-        return element.isBF16() || element.isF16();
-      });
-    });
-  });
-  for (int64_t size : sizesOfBlocks(opts.sizes->low, high, hasHalves)) {
+  for (int64_t size :
+       sizesOfBlocks(opts.sizes->low, high, takesHalves(modules.front()))) {
     OwningOpRef<ModuleOp> made =
         SizeResizer(points, blocks.at(size)).run(modules);
     if (!made)

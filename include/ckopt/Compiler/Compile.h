@@ -133,6 +133,7 @@ private:
   struct StepText {
     std::string module;
     TensorMap values;
+    std::vector<int64_t> chunks; ///< of a loss: rows of each, how many
   };
   llvm::Expected<StepText> firstStep(int64_t size);
   llvm::Expected<std::vector<StepText>>
