@@ -366,8 +366,6 @@ typedef struct ckrt_device_facts {
   int32_t compute_capability; /* 90 for 9.0 */
   int32_t driver_version;     /* as cuDriverGetVersion: 12040 */
   int32_t multiprocessors;
-  int32_t block_shared_bytes;          /* a block's shared memory at most */
-  int32_t multiprocessor_shared_bytes; /* of all its blocks */
 } ckrt_device_facts;
 CKRT_EXPORT ckrt_status ckrt_describe_device(int32_t ordinal,
                                              ckrt_device_facts *facts);

@@ -48,9 +48,7 @@ ckrt_status ckopt::runtime::cuda::describeDevice(const Driver &cuda,
   for (auto [attribute, value] :
        {std::pair(kComputeCapabilityMajor, &major),
         std::pair(kComputeCapabilityMinor, &minor),
-        std::pair(kMultiprocessorCount, &facts.multiprocessors),
-        std::pair(kSharedOfBlock, &facts.block_shared_bytes),
-        std::pair(kSharedOfMultiprocessor, &facts.multiprocessor_shared_bytes)})
+        std::pair(kMultiprocessorCount, &facts.multiprocessors)})
     if (result == kSuccess)
       result = cuda.deviceGetAttribute(value, attribute, device);
   if (result != kSuccess)
@@ -60,53 +58,57 @@ ckrt_status ckopt::runtime::cuda::describeDevice(const Driver &cuda,
   return CKRT_OK;
 }
 
-/// Opens the driver and the device.
-static ckrt_status openDevice(int ordinal, const Driver *&cuda, Device &device,
-                              ckrt_device_facts &facts) {
-  MessageText error;
-  bool tooOld = false;
-  cuda = Driver::open(error, tooOld);
-  if (!cuda)
-    return fail(tooOld ? CKRT_DEVICE_TOO_OLD : CKRT_NO_DEVICE, error);
-  return describeDevice(*cuda, ordinal, device, facts);
-}
+namespace {
+/// A device without a session.
+struct OpenedDevice {
+  const Driver *cuda = nullptr;
+  Device device = 0;
+  ckrt_device_facts facts = {};
+
+  /// Opens the driver and the device.
+  ckrt_status open(int ordinal) {
+    MessageText error;
+    bool tooOld = false;
+    cuda = Driver::open(error, tooOld);
+    return cuda ? describeDevice(*cuda, ordinal, device, facts)
+                : fail(tooOld ? CKRT_DEVICE_TOO_OLD : CKRT_NO_DEVICE, error);
+  }
+};
+} // namespace
 
 ckrt_status ckrt_describe_device(int32_t ordinal, ckrt_device_facts *facts) {
   if (!facts)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_describe_device: null argument");
-  const Driver *cuda = nullptr;
-  Device device = 0;
-  ckrt_device_facts full = {};
-  if (ckrt_status status = openDevice(ordinal, cuda, device, full))
+  OpenedDevice opened;
+  if (ckrt_status status = opened.open(ordinal))
     return status;
-  size_t size = std::min(facts->size, sizeof(full));
-  full.size = size;
-  std::memcpy(facts, &full, size);
+  size_t size = std::min(facts->size, sizeof(opened.facts));
+  opened.facts.size = size;
+  std::memcpy(facts, &opened.facts, size);
   return CKRT_OK;
 }
 
 ckrt_status ckrt_device_free_bytes(int32_t ordinal, int64_t *bytes) {
   if (!bytes)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_device_free_bytes: null argument");
-  const Driver *cuda = nullptr;
-  Device device = 0;
-  ckrt_device_facts facts = {};
-  if (ckrt_status status = openDevice(ordinal, cuda, device, facts))
+  OpenedDevice opened;
+  if (ckrt_status status = opened.open(ordinal))
     return status;
+  const Driver &cuda = *opened.cuda;
   Context context = nullptr;
-  Result result = cuda->primaryRetain(&context, device);
+  Result result = cuda.primaryRetain(&context, opened.device);
   if (result != kSuccess)
-    return failed(*cuda, ordinal, "cannot make a context", result);
+    return failed(cuda, ordinal, "cannot make a context", result);
   size_t available = 0, total = 0;
   {
-    Current current(*cuda, context);
+    Current current(cuda, context);
     result = current.result;
     if (result == kSuccess)
-      result = cuda->memGetInfo(&available, &total);
+      result = cuda.memGetInfo(&available, &total);
   }
-  (void)cuda->primaryRelease(device);
+  (void)cuda.primaryRelease(opened.device);
   if (result != kSuccess)
-    return failed(*cuda, ordinal, "cannot ask for its free memory", result);
+    return failed(cuda, ordinal, "cannot ask for its free memory", result);
   *bytes = static_cast<int64_t>(available);
   return CKRT_OK;
 }

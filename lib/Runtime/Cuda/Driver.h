@@ -69,8 +69,6 @@ enum DeviceAttribute : int {
   kMultiprocessorCount = 16,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
-  kSharedOfMultiprocessor = 81,
-  kSharedOfBlock = 97,
 };
 enum FunctionAttribute : int {
   kMaxThreadsPerBlock = 0,

@@ -91,6 +91,11 @@ static const Capability &capabilityOf(unsigned sm) {
   });
 }
 
+/// Returns the capability that code with so much shared memory a block is for.
+static unsigned codeWith(int64_t sharedBytes) {
+  return sharedBytes > runtime::mostSharedBytes(80) ? 90 : 80;
+}
+
 /// Asks the device that a step is compiled for, if it is one of this machine.
 static llvm::Expected<std::optional<ckrt_device_facts>>
 askDevice(const DeviceOptions &device) {
@@ -168,11 +173,10 @@ public:
     options.sharedBytes = settings.sharedBytes
                               ? settings.sharedBytes
                               : int32_t(runtime::mostSharedBytes(80));
-    const bool isLarge = options.sharedBytes > runtime::mostSharedBytes(80);
     options.processorShared =
         settings.processorShared
             ? settings.processorShared
-            : capabilityOf(isLarge ? 90 : 80).processorShared;
+            : capabilityOf(codeWith(options.sharedBytes)).processorShared;
     options.ownBesideLibraries = settings.ownBesideLibraries;
     options.contractions = *variant;
     options.precision = *precision;
@@ -488,7 +492,7 @@ CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
     return own.takeError();
   LowerDeviceOptions lowering;
   lowering.codegen = *kernels;
-  lowering.sm = kernels->sharedBytes > runtime::mostSharedBytes(80) ? 90 : 80;
+  lowering.sm = codeWith(kernels->sharedBytes);
   lowering.keepDenormals = options.keepDenormals;
   lowering.producer = options.producer;
   auto lowered = lowerDeviceStep(planned, lowering);

@@ -75,15 +75,8 @@ STANDIN cuDeviceGetName(char *name, int size, Device device) {
 
 STANDIN cuDeviceGetAttribute(int *value, DeviceAttribute attribute, Device) {
   ENTER("cuDeviceGetAttribute", text(attribute), false);
-  // As the CUDA C++ programming guide's table of compute capabilities has it.
-  const int sm = machine.capability;
-  const int shared = sm == 80                            ? 164
-                     : sm == 86 || sm == 89 || sm >= 120 ? 100
-                                                         : 228;
-  *value = attribute == kComputeCapabilityMajor   ? sm / 10
-           : attribute == kComputeCapabilityMinor ? sm % 10
-           : attribute == kSharedOfMultiprocessor ? shared << 10
-           : attribute == kSharedOfBlock          ? (shared - 1) << 10
+  *value = attribute == kComputeCapabilityMajor   ? machine.capability / 10
+           : attribute == kComputeCapabilityMinor ? machine.capability % 10
                                                   : 4;
   return kSuccess;
 }
