@@ -22,7 +22,7 @@ import numpy
 import torch
 from torch.utils import _pytree as pytree
 
-from ._export import no_dropout, tensors_of, without_dropouts
+from ._export import names_of, no_dropout, tensors_of, without_dropouts
 from ._step import compile as _compile
 from .errors import Error, UnsupportedError, Warning
 
@@ -392,10 +392,7 @@ class Comparison:
         if value.grad_fn is not None:
             value.backward()
         loss, gradients = reference.gradients({n: arrays[n] for n in reference.inputs})
-        by_tensor = {}
-        for name, p in self._eager.named_parameters(remove_duplicate=False):
-            by_tensor.setdefault(id(p), []).append(name)
-        names = {name: by_tensor[id(p)] for name, p in self._eager.named_parameters()}
+        names = {aliases[0]: aliases for aliases in names_of(self._eager).values()}
         return _differences(self._eager, names, self._value, loss, gradients)
 
     def _move(self):

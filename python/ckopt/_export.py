@@ -100,6 +100,14 @@ def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
             **dict(module.named_buffers(remove_duplicate=False))}
 
 
+def names_of(module: torch.nn.Module) -> dict[torch.nn.Parameter, list[str]]:
+    """All names of each parameter, the one that PyTorch lists first."""
+    names: dict[torch.nn.Parameter, list[str]] = {}
+    for name, p in module.named_parameters(remove_duplicate=False):
+        names.setdefault(p, []).append(name)
+    return names
+
+
 @contextlib.contextmanager
 def no_dropout(module: torch.nn.Module) -> Iterator[None]:
     """Dropout does nothing inside: in modules, in functions, in attention."""

@@ -29,7 +29,7 @@ from ._compare import (
     some,
     warn_of_draws,
 )
-from ._export import Call, tensors_of
+from ._export import Call, names_of, tensors_of
 from ._export import export as _write
 from ._fit import FitResult
 from ._step import CompiledStep, TemporaryFolder
@@ -260,7 +260,7 @@ class TorchStep(CompiledStep):
             name, model = found
             self._step.name_in_folders(self._name(f"{name}." if name else ""), [
                 (self._name(other), self._name(names[0]))
-                for names in _names_of(self._module).values() for other in names[1:]])
+                for names in names_of(self._module).values() for other in names[1:]])
         super().save(path, averaged=averaged, trained=trained, max_shard_size=max_shard_size)
         if whole:
             for config in (model.config, getattr(model, "generation_config", None)):
@@ -317,14 +317,6 @@ def _published(module):
     return outer[0] if len(outer) == 1 and not hasattr(outer[0][1], "peft_config") else None
 
 
-def _names_of(module):
-    """All names of each parameter, the first of which PyTorch lists."""
-    names = {}
-    for name, p in module.named_parameters(remove_duplicate=False):
-        names.setdefault(p, []).append(name)
-    return names
-
-
 def norms_stay(module, trained):
     """Whether frozen batch norms are in eval(), PyTorch's own way to keep their statistics."""
     norms = {name: one for name, one in module.named_modules()
@@ -360,7 +352,8 @@ def _trained(module, flags):
     def fits(flag, aliases):
         return any(re.fullmatch(flags[flag], name) for name in aliases)
 
-    return {name for p, aliases in _names_of(module).items() for name in aliases if p.requires_grad and
+    return {name for p, aliases in names_of(module).items() for name in aliases
+            if p.requires_grad and
             not ("freeze" in flags and fits("freeze", aliases)) and
             ("train" not in flags or fits("train", aliases))}
 
