@@ -1,5 +1,4 @@
-//===- OnThreads.cpp - independent pieces of work on threads
-//---------------===//
+//===- OnThreads.cpp - independent pieces of work on threads --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
