@@ -113,11 +113,7 @@ llvm::Error Feeder::check() const {
 
 llvm::Expected<int64_t> Feeder::load(DataPosition at) {
   compared = false;
-  std::vector<void *> buffers;
-  for (HostTensor &value : values)
-    buffers.push_back(value.mutableRawData());
-  auto count = own ? source->nextRows(batch, *own, buffers)
-                   : source->next(batch, buffers);
+  auto count = source->nextTensors(batch, own, values);
   if (!count)
     return count.takeError();
   if (*count < 0 || *count > batch)

@@ -146,6 +146,23 @@ TEST(ReadAhead, GivesTheSameSamples) {
   EXPECT_EQ(ahead.identity(), source->identity());
 }
 
+TEST(ReadAhead, ExchangesTensorsInPlaceOfCopies) {
+  auto source = numbers(20);
+  ReadAheadSource ahead(numbers(20));
+  EXPECT_EQ(textOf(source->seek(3, {})), "");
+  EXPECT_EQ(textOf(ahead.seek(3, {})), "");
+  std::vector<HostTensor> batch = {HostTensor(DType::I64, {8})};
+  std::set<const void *> places = {batch[0].rawData()};
+  for (int64_t left : {8, 8, 4}) { // the last one is not full
+    EXPECT_EQ(valueOf(ahead.nextTensors(8, std::nullopt, batch)), left);
+    std::vector<int64_t> wanted = take(*source, 8);
+    EXPECT_EQ(batch[0].data<int64_t>().take_front(size_t(left)),
+              llvm::ArrayRef(wanted));
+    places.insert(batch[0].rawData());
+  }
+  EXPECT_EQ(places.size(), 2u) << "two places in turn";
+}
+
 TEST(ReadAhead, GivesErrorsWhereTheyBelong) {
   CallbackSource::Options options;
   options.fields = {{"x", DType::I64, {}}};

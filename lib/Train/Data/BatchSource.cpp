@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/Data/BatchSource.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/HostTensor.h"
 
 using namespace llvm;
 
@@ -20,6 +21,15 @@ Expected<std::unique_ptr<BatchSource>> BatchSource::holdOut(double share,
 
 Expected<int64_t> BatchSource::nextRows(int64_t, RowRange, ArrayRef<void *>) {
   return makeError(ExitInternal, name() + " gives whole batches alone");
+}
+
+Expected<int64_t> BatchSource::nextTensors(int64_t count,
+                                           std::optional<RowRange> rows,
+                                           MutableArrayRef<HostTensor> to) {
+  std::vector<void *> buffers;
+  for (HostTensor &tensor : to)
+    buffers.push_back(tensor.mutableRawData());
+  return rows ? nextRows(count, *rows, buffers) : next(count, buffers);
 }
 
 std::string BatchSource::identity() const {

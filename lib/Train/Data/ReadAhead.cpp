@@ -6,12 +6,14 @@
 // waits for it before touching anything that the thread does. A batch that was
 // read and not asked for is forgotten by the next seek, which says where to go
 // on. Where no thread can be had, batches are read when they are asked for.
-// Memory: one batch more.
+// Memory: one batch more; whoever takes tensors gives those of the batch before
+// for them, and nothing is copied.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Train/Data/ReadAhead.h"
 #include "ckopt/Base/Thread.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/HostTensor.h"
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -56,14 +58,17 @@ public:
     return state == State::Read;
   }
   /// Gives away what wait() found.
-  Expected<int64_t> take(ArrayRef<void *> to) {
+  Expected<int64_t> take(Give give) {
     Expected<int64_t> result = std::move(*given);
     forget();
     names = nextNames;
-    for (size_t i = 0; result && i < to.size(); ++i) {
+    for (size_t i = 0; result && i < buffers.size(); ++i) {
       const SourceField &field = source.fields()[i];
-      size_t samples = field.batched ? size_t(part.within(*result)) : 1;
-      std::memcpy(to[i], buffers[i].data(), samples * sizeOf(field));
+      size_t all = size_t(buffers[i].sizeInBytes());
+      give(i, buffers[i],
+           field.batched && held()
+               ? all / size_t(held()) * size_t(part.within(*result))
+               : all);
     }
     return result;
   }
@@ -84,21 +89,20 @@ public:
 private:
   enum class State { Idle, Requested, Read, Stopping };
 
-  static size_t sizeOf(const SourceField &field) {
-    int64_t bytes = dtypeSize(field.dtype);
-    for (int64_t extent : field.shape)
-      bytes *= extent;
-    return size_t(bytes);
-  }
+  int64_t held() const { return part.within(part.count); }
 
   void read() {
     std::vector<void *> to;
     buffers.resize(source.fields().size());
     for (size_t i = 0; i < buffers.size(); ++i) {
       const SourceField &field = source.fields()[i];
-      buffers[i].resize(sizeOf(field) *
-                        size_t(field.batched ? part.within(part.count) : 1));
-      to.push_back(buffers[i].data());
+      std::vector<int64_t> shape = field.shape;
+      if (field.batched)
+        shape.insert(shape.begin(), held());
+      if (buffers[i].dtype() != field.dtype ||
+          buffers[i].shape() != ArrayRef(shape))
+        buffers[i] = HostTensor(field.dtype, std::move(shape));
+      to.push_back(buffers[i].mutableRawData());
     }
     given.emplace(part.rows ? source.nextRows(part.count, *part.rows, to)
                             : source.next(part.count, to));
@@ -129,7 +133,7 @@ private:
   std::condition_variable changed;
   State state = State::Idle;
   Part part;
-  std::vector<std::vector<char>> buffers;
+  std::vector<HostTensor> buffers;
   std::optional<Expected<int64_t>> given;
   std::vector<std::string> nextNames;
   bool hasThread = false;
@@ -146,7 +150,7 @@ Error ReadAheadSource::seek(uint64_t seed, DataPosition place) {
   return source->seek(seed, place);
 }
 
-Expected<int64_t> ReadAheadSource::next(const Part &part, ArrayRef<void *> to) {
+Expected<int64_t> ReadAheadSource::next(const Part &part, Give give) {
   if (!reader->wait())
     reader->request(part);
   reader->wait();
@@ -154,19 +158,34 @@ Expected<int64_t> ReadAheadSource::next(const Part &part, ArrayRef<void *> to) {
     return inputError("batches of one size are read ahead, not of " +
                       Twine(part.count) + " after " +
                       Twine(reader->requested().count));
-  Expected<int64_t> given = reader->take(to);
+  Expected<int64_t> given = reader->take(give);
   if (given && *given == part.count && reader->readsAhead())
     reader->request(part);
   return given;
 }
 
+/// Copies to buffers of the caller.
+static auto copyTo(ArrayRef<void *> to) {
+  return [to](size_t field, const HostTensor &read, size_t bytes) {
+    std::memcpy(to[field], read.rawData(), bytes);
+  };
+}
+
 Expected<int64_t> ReadAheadSource::next(int64_t count, ArrayRef<void *> to) {
-  return next(Part{count, std::nullopt}, to);
+  return next(Part{count, std::nullopt}, copyTo(to));
 }
 
 Expected<int64_t> ReadAheadSource::nextRows(int64_t count, RowRange rows,
                                             ArrayRef<void *> to) {
-  return next(Part{count, rows}, to);
+  return next(Part{count, rows}, copyTo(to));
+}
+
+Expected<int64_t> ReadAheadSource::nextTensors(int64_t count,
+                                               std::optional<RowRange> rows,
+                                               MutableArrayRef<HostTensor> to) {
+  return next(Part{count, rows}, [to](size_t field, HostTensor &read, size_t) {
+    std::swap(to[field], read);
+  });
 }
 
 std::string ReadAheadSource::nameSample(int64_t i) const {

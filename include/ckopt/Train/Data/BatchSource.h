@@ -53,6 +53,8 @@
 
 namespace ckopt {
 
+class HostTensor;
+
 /// The position of a training run in its data; resuming needs nothing else.
 struct DataPosition {
   int64_t epoch = 0;
@@ -109,6 +111,13 @@ public:
   /// only writes those of `rows`: other processes read the others.
   virtual llvm::Expected<int64_t> nextRows(int64_t count, RowRange rows,
                                            llvm::ArrayRef<void *> to);
+
+  /// Does the same with tensors of the caller, of all of the batch's samples or
+  /// of `rows`. A source may exchange them for its own of the same types and
+  /// shapes, so that what it has read ahead is not copied.
+  virtual llvm::Expected<int64_t>
+  nextTensors(int64_t count, std::optional<RowRange> rows,
+              llvm::MutableArrayRef<HostTensor> to);
 
   /// Returns a description of the samples: a resumed run must have the same
   /// text. The default is the name, and the number of samples if it is known.

@@ -11,6 +11,7 @@
 #define CKOPT_TRAIN_DATA_READAHEAD_H
 
 #include "ckopt/Train/Data/BatchSource.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <memory>
 
 namespace ckopt {
@@ -34,6 +35,9 @@ public:
   bool readsRows() const override { return source->readsRows(); }
   llvm::Expected<int64_t> nextRows(int64_t count, RowRange rows,
                                    llvm::ArrayRef<void *> to) override;
+  llvm::Expected<int64_t>
+  nextTensors(int64_t count, std::optional<RowRange> rows,
+              llvm::MutableArrayRef<HostTensor> to) override;
   std::string identity() const override { return source->identity(); }
   bool isChecked() const override { return source->isChecked(); }
   std::string nameSample(int64_t i) const override;
@@ -55,7 +59,10 @@ private:
       return rows ? rows->within(samples) : samples;
     }
   };
-  llvm::Expected<int64_t> next(const Part &part, llvm::ArrayRef<void *> to);
+  /// Gives a field's samples, which are `bytes` at the front of `read`.
+  using Give =
+      llvm::function_ref<void(size_t field, HostTensor &read, size_t bytes)>;
+  llvm::Expected<int64_t> next(const Part &part, Give give);
 
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<Reader> reader;
