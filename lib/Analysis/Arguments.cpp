@@ -12,6 +12,9 @@
 using namespace mlir;
 using namespace ckopt;
 
+/// The first rank of what is fed, and that of what has another role.
+static constexpr int kFirstFed = 5, kBehindFed = 10;
+
 /// Ranks values that live across steps before values that are fed in each step.
 static int roleRank(StringRef role) {
   return llvm::StringSwitch<int>(role)
@@ -20,12 +23,20 @@ static int roleRank(StringRef role) {
       .Case(roles::kState, 2)
       .Case(roles::kOptimizerState, 3)
       .Case(roles::kConstant, 4)
-      .Case(roles::kSeed, 5)
-      .Case(roles::kStep, 6)
-      .Case(roles::kLearningRate, 7)
-      .Case(roles::kInput, 8)
-      .Case(roles::kTarget, 9)
-      .Default(10);
+      .Case(roles::kSeed, kFirstFed)
+      .Case(roles::kStep, kFirstFed + 1)
+      .Case(roles::kLearningRate, kFirstFed + 2)
+      .Case(roles::kInput, kFirstFed + 3)
+      .Case(roles::kTarget, kFirstFed + 4)
+      .Default(kBehindFed);
+}
+
+/// Whether what is fed to the function has a second place.
+static bool isFedTwice(FunctionOpInterface function) {
+  for (Operation *op = function; op; op = op->getParentOp())
+    if (op->hasAttr(attrs::kFedTwice))
+      return true;
+  return false;
 }
 
 namespace {
@@ -76,6 +87,9 @@ ckopt::placeArguments(ArrayRef<FunctionOpInterface> functions,
   int64_t alignment = kArenaAlignment;
   if (!functions.empty())
     alignment = arenaAlignment(FunctionOpInterface(functions.front()));
+  auto aligned = [&](int64_t bytes) {
+    return planner::alignTo(bytes, alignment);
+  };
   SmallVector<SharedArgument *> order;
   for (auto &[key, entry] : shared)
     order.push_back(&entry);
@@ -86,7 +100,17 @@ ckopt::placeArguments(ArrayRef<FunctionOpInterface> functions,
   for (size_t i : ranked) {
     order[i]->offset = region.bytes;
     region.end = region.bytes + order[i]->bytes;
-    region.bytes += planner::alignTo(order[i]->bytes, alignment);
+    if (order[i]->rank < kFirstFed)
+      region.fedBegin = region.fedEnd = region.bytes + aligned(order[i]->bytes);
+    else if (order[i]->rank < kBehindFed)
+      region.fedEnd = region.end;
+    region.bytes += aligned(order[i]->bytes);
+  }
+  region.once = region.bytes;
+  if (region.fedBegin < region.fedEnd && isFedTwice(functions.front())) {
+    region.fedShift = region.bytes - region.fedBegin;
+    region.end = region.fedEnd + region.fedShift;
+    region.bytes = aligned(region.end);
   }
   for (FunctionOpInterface function : functions) {
     auto &offsets = region.offsets.emplace_back();

@@ -118,6 +118,9 @@ static std::vector<LiveBytes> getLifetimes(func::FuncOp function,
     add(nullptr, 0, end, role ? kindOfRole(role) : MemoryKind::Other,
         aligned(argument.getType()));
   }
+  if (auto fed = function->getAttrOfType<DenseI64ArrayAttr>(attrs::kFed))
+    add(nullptr, 0, end, MemoryKind::Data,
+        planner::alignTo(fed[1] - fed[0], alignment));
   llvm::SmallDenseSet<Value> inPlace;
   for (StateUpdate update : getStateUpdates(function))
     inPlace.insert(function.front().getTerminator()->getOperand(update.result));

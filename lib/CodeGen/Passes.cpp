@@ -200,6 +200,8 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
       getOperation()->setAttr(
           attrs::kAlignment,
           Builder(&getContext()).getI64IntegerAttr(traits.arenaAlignment));
+    if (traits.feedsAhead)
+      getOperation()->setAttr(attrs::kFedTwice, UnitAttr::get(&getContext()));
     MachineRates weighed;
     if (!deviceRates.empty()) {
       settings.deviceRates = deviceRates;

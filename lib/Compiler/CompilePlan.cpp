@@ -40,6 +40,8 @@ static void summarizeArguments(func::FuncOp step, PlanSummary &summary) {
     else
       summary.dataBytes += bytes;
   }
+  if (auto fed = step->getAttrOfType<DenseI64ArrayAttr>(attrs::kFed))
+    summary.dataBytes += fed[1] - fed[0];
 }
 
 /// Whose targets the arguments of attached losses are.

@@ -133,7 +133,9 @@ static void addChunks(OpPassManager &passes, const StepOptions &options,
   chunks.rows = printChunkRows(options.chunkRows);
   chunks.blocks = options.chunkBlocks;
   chunks.mostBytes = rule.mostBytes;
-  chunks.leastRows = rule.leastRows;
+  const bool byLibrary = rule.leastLibraryRows && options.libraryWorkspace &&
+                         options.precision != Precision::F32;
+  chunks.leastRows = byLibrary ? rule.leastLibraryRows : rule.leastRows;
   chunks.rowStep = rule.rowStep;
   passes.addPass(createChunkVocabPass(chunks));
   if (!options.evaluation)

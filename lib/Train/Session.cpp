@@ -27,7 +27,7 @@ static llvm::Error runtimeError(ckrt_status status) {
 
 llvm::Expected<std::unique_ptr<Session>>
 Session::create(ckrt_program *program, const SessionOptions &options,
-                std::shared_ptr<void> keeper) {
+                std::shared_ptr<void> keeper, std::vector<int64_t> *refused) {
   if (!program)
     return usageError("there is no program to make a session of");
   std::unique_ptr<Session> result(new Session);
@@ -43,6 +43,12 @@ Session::create(ckrt_program *program, const SessionOptions &options,
   raw.count_allocations = options.countAllocations;
   raw.pattern_seed = 1;
   raw.device = options.device;
+  if (refused) {
+    raw.on_refused = [](void *user, int64_t primitive, int, const char *) {
+      static_cast<std::vector<int64_t> *>(user)->push_back(primitive);
+    };
+    raw.refused_user = refused;
+  }
   result->info =
       static_cast<const runtime::Manifest *>(ckrt_program_manifest(program));
   runtime::chooseCudaLibraries(*result->info);

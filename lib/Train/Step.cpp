@@ -134,12 +134,20 @@ ckopt::open(const Compilation &compilation, const SessionOptions &options) {
   if (llvm::Error error = checkSession(compilation, options))
     return std::move(error);
   const StepCode &code = compilation.codeAt(options.size);
-  auto loaded = options.size ? code.loadAt(options.size) : code.load();
-  if (!loaded)
-    return loaded.takeError();
   SessionOptions own = options;
   own.ranks = compilation.given().ranks;
-  return Session::create(loaded->program, own, std::move(loaded->keeper));
+  std::vector<int64_t> refused;
+  while (true) {
+    const size_t known = refused.size();
+    auto loaded = options.size ? code.loadAt(options.size) : code.load(refused);
+    if (!loaded)
+      return loaded.takeError();
+    auto session = Session::create(loaded->program, own,
+                                   std::move(loaded->keeper), &refused);
+    if (session || refused.size() == known)
+      return session;
+    llvm::consumeError(session.takeError());
+  }
 }
 
 /// Names of the tensors that a file of weights can be about: those of the step,

@@ -24,6 +24,11 @@ struct ArgumentRegion {
   /// The first byte that other values may take, and the end of the last
   /// argument.
   int64_t bytes = 0, end = 0;
+  /// Where what is fed to each step lies, and how many bytes behind that its
+  /// second place is (kFedTwice); 0: it has none.
+  int64_t fedBegin = 0, fedEnd = 0, fedShift = 0;
+  /// The first byte behind all arguments, were there no second places.
+  int64_t once = 0;
 };
 
 /// Places all arguments that have bytes. Arguments of one name are one tensor.

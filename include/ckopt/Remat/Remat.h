@@ -154,7 +154,7 @@ void registerBarrierBufferization(mlir::DialectRegistry &registry);
 void writePlanFigures(llvm::json::OStream &json, const RematPlan &plan);
 
 /// Returns the bytes of arguments that other functions of the same arena have
-/// and `function`, which is one of them, does not.
+/// and `function`, which is one of them, does not, and of second places.
 mlir::FailureOr<int64_t>
 getReservedBytes(mlir::FunctionOpInterface function,
                  llvm::ArrayRef<mlir::FunctionOpInterface> functions,

@@ -33,7 +33,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 15;
+inline constexpr uint32_t kAbiVersion = 16;
 
 /// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -147,6 +147,10 @@ struct DeviceInfo {
   ProductPrecision precision = ProductPrecision::F32;
   int32_t multiprocessors =
       0; ///< sums are divided among this number, which decides bits, too
+  /// The bytes of the arena that hold what is fed to each step, and how many
+  /// bytes behind the next one's is copied to, until the step begins; 0: there
+  /// is no second place.
+  int64_t fedBegin = 0, fedEnd = 0, fedShift = 0;
   /// Of the files next to the manifest; writeDeviceArtifact fills these in.
   int64_t codeBytes = 0, dataBytes = 0;
   uint64_t codeHash = 0, dataHash = 0;

@@ -160,6 +160,12 @@ CKRT_EXPORT const void *ckrt_program_manifest(const ckrt_program *program);
 
 /*--- Sessions ---------------------------------------------------------------*/
 
+/* Says of a primitive (an index into the manifest's) who runs it: by_library !=
+ * 0 for cuBLASLt or cuDNN, with the algorithm; else our own kernel, or nobody,
+ * with the reason. */
+typedef void (*ckrt_library_hook)(void *user, int64_t primitive, int by_library,
+                                  const char *what);
+
 typedef struct ckrt_session_options {
   size_t size;          /* sizeof(ckrt_session_options) */
   int32_t pattern_fill; /* fill the arena with a pattern (ckrt_measured_peak) */
@@ -183,6 +189,11 @@ typedef struct ckrt_session_options {
    * session needs its inputs before each run, and its results are read before
    * another's. Sessions of one arena are used by one thread at a time. */
   ckrt_session *arena_of;
+  /* Since 4: is told of each product and convolution that no library runs here
+   * and that the program has no kernel of ours for, before the session fails
+   * with CKRT_NO_LIBRARY. May be NULL. */
+  ckrt_library_hook on_refused;
+  void *refused_user;
 } ckrt_session_options;
 
 /* Maps the arena and makes the primitives. On a device: opens it, compiles the
@@ -379,12 +390,8 @@ CKRT_EXPORT ckrt_status ckrt_device_free_bytes(int32_t ordinal, int64_t *bytes);
 CKRT_EXPORT const char *ckrt_rank_devices(ckrt_session *session);
 
 /* Tells who runs each product and convolution that libraries may run, once for
- * each distinct one (an index into the manifest's primitives): by_library != 0
- * for cuBLASLt or cuDNN, with the algorithm; else our own kernel, with the
- * reason. Fixed while the session is made, and written to the lock file.
- * CKRT_INVALID_ARGUMENT on the CPU. Since 9. */
-typedef void (*ckrt_library_hook)(void *user, int64_t primitive, int by_library,
-                                  const char *what);
+ * each distinct one. Fixed while the session is made, and written to the lock
+ * file. CKRT_INVALID_ARGUMENT on the CPU. Since 9. */
 CKRT_EXPORT ckrt_status ckrt_library_choices(ckrt_session *session,
                                              ckrt_library_hook hook,
                                              void *user);

@@ -126,6 +126,8 @@ struct LossChunks {
   /// Matmuls with fewer rows are slow, whatever the number of classes.
   int64_t leastRows = 128;
   int64_t rowStep = 32; ///< rows are a multiple of it
+  /// The same of 16-bit matmuls that libraries run; 0: no others.
+  int64_t leastLibraryRows = 0;
   /// If operands of matmuls are rounded, rows of a chunk's logits are padded to
   /// a multiple of it (decompose); 0: never.
   int64_t classGroup = 0;
@@ -160,6 +162,9 @@ struct TargetTraits {
   /// Operands of f32 matmuls are rounded by separate kernels (round-products),
   /// not when the matmul reads them.
   bool roundsApart = false;
+  /// What is fed to a step has a second place in the arena, so that it may be
+  /// copied while the step before runs.
+  bool feedsAhead = false;
   /// Updates of several parameters are horizontally fused into one launch
   /// (join-updates), with Blocks.
   bool joinsUpdates = false;
@@ -195,7 +200,10 @@ public:
     ckrt_program *program = nullptr;
     std::shared_ptr<void> keeper;
   };
-  virtual llvm::Expected<Program> load() const = 0;
+  /// Libraries may have refused some of the manifest's primitives in a session
+  /// of this code; then it has kernels of ours for these.
+  virtual llvm::Expected<Program>
+  load(llvm::ArrayRef<int64_t> refused = {}) const = 0;
   /// The same at another size of a step that has an open one.
   virtual llvm::Expected<Program> loadAt(int64_t size) const;
   /// Writes the artifact that ckopt-run loads.

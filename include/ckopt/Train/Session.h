@@ -67,10 +67,13 @@ struct UnchangedTensors {
 class Session {
 public:
   /// Makes a session. The program must outlive it; `keeper`, if given, is held
-  /// by the session and keeps the program alive.
+  /// by the session and keeps the program alive. To `refused` are added the
+  /// primitives that no library runs here and that the program has no kernel of
+  /// ours for; then the session is an error.
   static llvm::Expected<std::unique_ptr<Session>>
   create(ckrt_program *program, const SessionOptions &options = {},
-         std::shared_ptr<void> keeper = nullptr);
+         std::shared_ptr<void> keeper = nullptr,
+         std::vector<int64_t> *refused = nullptr);
   ~Session();
   Session(const Session &) = delete;
 

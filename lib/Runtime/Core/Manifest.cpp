@@ -237,6 +237,8 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
   io.field(m.device.sm), io.field(m.device.ptxIsa);
   io.field(m.device.minDriver), io.field(m.device.precision);
   io.field(m.device.multiprocessors);
+  io.field(m.device.fedBegin), io.field(m.device.fedEnd);
+  io.field(m.device.fedShift);
   io.field(m.device.codeBytes), io.field(m.device.dataBytes);
   io.field(m.device.codeHash), io.field(m.device.dataHash);
   io.list(m.cpuFeatures, 4, [&](auto &s) { io.field(s); });
@@ -357,6 +359,8 @@ bool ckopt::runtime::parse(const void *data, size_t size, Manifest &manifest,
 
 int64_t ckopt::runtime::plannedBytes(const Manifest &manifest) {
   int64_t end = 0;
+  if (manifest.device.fedShift)
+    end = manifest.device.fedEnd + manifest.device.fedShift;
   for (const TensorInfo &tensor : manifest.tensors)
     end = std::max(end, tensor.offset + tensor.bytes);
   for (const CallInfo &call : manifest.calls) {

@@ -334,6 +334,19 @@ bool validateDevice(const Manifest &m, std::string &error) {
   return unpaired.empty() || fail(error, unpaired);
 }
 
+/// Checks that what is fed has two places in the arena, side by side, if it has
+/// a second one.
+bool validateFed(const Manifest &m) {
+  const DeviceInfo &device = m.device;
+  const int64_t bytes = device.fedEnd - device.fedBegin;
+  return device.fedShift == 0 ||
+         (m.target == Target::Cuda && device.fedBegin >= 0 &&
+          device.fedBegin < device.fedEnd && device.fedShift >= bytes &&
+          device.fedEnd <= m.arenaBytes &&
+          device.fedShift <= m.arenaBytes - device.fedEnd &&
+          device.fedBegin % 64 == 0 && device.fedShift % 64 == 0);
+}
+
 } // namespace
 
 std::string_view ckopt::runtime::targetName(Target target) {
@@ -371,6 +384,8 @@ bool ckopt::runtime::validate(const Manifest &m, std::string &error) {
       (m.alignment & (m.alignment - 1)) != 0)
     return fail(error, "alignment is not a power of two up to " +
                            std::to_string(most));
+  if (!validateFed(m))
+    return fail(error, "the places of what is fed to steps are none of it");
   for (const TensorInfo &t : m.tensors)
     if (!validateTensor(m, t, error))
       return false;

@@ -103,6 +103,9 @@ static std::vector<ArenaRange> persistentRanges(const Manifest &manifest) {
     if (t.role != TensorRole::Output && t.role != TensorRole::Gradient &&
         t.role != TensorRole::Loss && t.bytes > 0)
       ranges.push_back({t.offset, t.offset + t.bytes});
+  if (const DeviceInfo &device = manifest.device; device.fedShift)
+    ranges.push_back(
+        {device.fedBegin + device.fedShift, device.fedEnd + device.fedShift});
   std::sort(ranges.begin(), ranges.end(),
             [](const ArenaRange &a, const ArenaRange &b) {
               return a.begin < b.begin;

@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Makes and destroys the backend, copies between host and arena, and checks the
-// pattern that shows which bytes a step wrote. Copies of n bytes take O(n);
-// checks read the arena in blocks of 8 MiB.
+// Makes and destroys the backend, and copies between host and arena. Copies of
+// n bytes take O(n).
 //
 //===----------------------------------------------------------------------===//
 #include "CudaBackend.h"
@@ -14,10 +13,6 @@
 
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
-
-// Bytes after the arena that hold a pattern, if one is asked for.
-static constexpr int64_t kTailBytes = 64 << 10;
-static constexpr int64_t kBlockBytes = 8 << 20;
 
 static std::string lockPathOf(const ckrt_program &program,
                               const ckrt_session_options &options) {
@@ -75,8 +70,13 @@ ckrt_status CudaBackend::create() {
     status = readLock();
   if (status != CKRT_OK)
     return status;
-  engine = Engine::create(program, options.device,
-                          hasPattern() ? kTailBytes : 0, lock, status);
+  Libraries::OnRefused onRefused;
+  if (options.on_refused)
+    onRefused = [this](int32_t primitive, const std::string &why) {
+      options.on_refused(options.refused_user, primitive, 0, why.c_str());
+    };
+  engine = Engine::create(program, options.device, bytesBehind(), lock, status,
+                          std::move(onRefused));
   if (!engine)
     return status;
   Current current(engine->driver(), engine->context());
@@ -89,17 +89,15 @@ ckrt_status CudaBackend::create() {
     status = writeLock();
   if (status == CKRT_OK && !options.one_by_one)
     status = captureAll();
-  if (status == CKRT_OK && hasPattern()) {
-    segments = {{0, engine->allBytes(), options.pattern_seed}};
-    status = fillSegment(segments.front());
-  }
-  return status;
+  return status == CKRT_OK && hasPattern() ? makePattern() : status;
 }
 
-/// Without library calls there is nothing to fix.
+/// Where neither libraries nor the generation of the device decide bits, there
+/// is nothing to fix.
 ckrt_status CudaBackend::readLock() {
   std::string error;
-  bool needed = Libraries(program.manifest, lock).hasCalls();
+  bool needed = Libraries(program.manifest, lock).hasCalls() ||
+                Engine::isOfGeneration(program);
   return !needed || lock.read(lockPath, error) ? CKRT_OK
                                                : fail(CKRT_LOCK, error);
 }
@@ -111,7 +109,9 @@ ckrt_status CudaBackend::writeLock() {
     return CKRT_OK;
   case LockFile::Written::Differs:
     return fail(CKRT_LOCK, error);
-  case LockFile::Written::No:
+  case LockFile::Written::No: // without libraries nothing was chosen
+    if (!Libraries(program.manifest, lock).hasCalls())
+      return CKRT_OK;
     break;
   }
   return fail(CKRT_IO, error);
@@ -119,13 +119,13 @@ ckrt_status CudaBackend::writeLock() {
 
 ckrt_status CudaBackend::makeStreams() {
   const Driver &cuda = engine->driver();
-  Result result = cuda.streamCreate(&stepStream, kStreamNonBlocking);
-  if (result == kSuccess)
-    result = cuda.streamCreate(&copyStream, kStreamNonBlocking);
-  if (result == kSuccess)
-    result = cuda.eventCreate(&stepDone, kEventDisableTiming);
-  if (result == kSuccess)
-    result = cuda.eventCreate(&copyDone, kEventDisableTiming);
+  Result result = kSuccess;
+  for (Stream *stream : {&stepStream, &copyStream, &lossStream})
+    if (result == kSuccess)
+      result = cuda.streamCreate(stream, kStreamNonBlocking);
+  for (Event *event : {&stepDone, &copyDone, &lossRead, &fedTaken})
+    if (result == kSuccess)
+      result = cuda.eventCreate(event, kEventDisableTiming);
   flights = std::make_unique<Flights>(cuda, program.manifest);
   if (result == kSuccess)
     result = flights->create();
@@ -152,8 +152,8 @@ void CudaBackend::release() {
     // All work must end before its memory is freed. Failures are ignored: they
     // were reported, or no call waits for them.
     Current current(cuda, engine->context());
-    for (Stream stream :
-         {copyStream, stepStream, flights ? flights->messages() : nullptr})
+    for (Stream stream : {copyStream, lossStream, stepStream,
+                          flights ? flights->messages() : nullptr})
       if (stream)
         (void)engine->wait(stream);
     for (GraphExec graph : graphs)
@@ -162,16 +162,17 @@ void CudaBackend::release() {
     staging.reset();
     flights.reset();
     finiteCheck.reset();
-    for (Event event : {stepDone, copyDone})
+    pattern.reset();
+    for (Event event : {stepDone, copyDone, lossRead, fedTaken})
       if (event)
         (void)cuda.eventDestroy(event);
-    for (Stream stream : {stepStream, copyStream})
+    for (Stream stream : {stepStream, copyStream, lossStream})
       if (stream)
         (void)cuda.streamDestroy(stream);
   }
   graphs.clear();
-  stepDone = copyDone = nullptr;
-  stepStream = copyStream = nullptr;
+  stepDone = copyDone = lossRead = fedTaken = nullptr;
+  stepStream = copyStream = lossStream = nullptr;
   engine.reset();
 }
 
@@ -219,6 +220,37 @@ ckrt_status CudaBackend::upload(int64_t offset, const char *from,
                                      result);
 }
 
+bool CudaBackend::isFedTwice(const TensorInfo &tensor) const {
+  const DeviceInfo &device = program.manifest.device;
+  return device.fedShift && tensor.bytes > 0 &&
+         tensor.offset >= device.fedBegin &&
+         tensor.offset + tensor.bytes <= device.fedEnd;
+}
+
+/// Second places have all that was fed last, even what was fed long ago.
+int64_t CudaBackend::placeOf(const TensorInfo &tensor) const {
+  return tensor.offset +
+         (isFedTwice(tensor) ? program.manifest.device.fedShift : 0);
+}
+
+Result CudaBackend::takeFed() {
+  const Driver &cuda = engine->driver();
+  const DeviceInfo &device = program.manifest.device;
+  Result result = cuda.streamWaitEvent(stepStream, copyDone, 0);
+  if (result == kSuccess) // the step writes the loss again
+    result = cuda.streamWaitEvent(stepStream, lossRead, 0);
+  if (!fedWaits || result != kSuccess)
+    return result;
+  result = cuda.memcpyDtoDAsync(
+      engine->at(device.fedBegin),
+      engine->at(device.fedBegin + device.fedShift),
+      static_cast<size_t>(device.fedEnd - device.fedBegin), stepStream);
+  if (result == kSuccess)
+    result = cuda.eventRecord(fedTaken, stepStream);
+  fedWaits = result != kSuccess;
+  return result;
+}
+
 ckrt_status CudaBackend::open(const TensorInfo &tensor, Access access,
                               char *&bytes) {
   if (!engine)
@@ -236,8 +268,9 @@ ckrt_status CudaBackend::open(const TensorInfo &tensor, Access access,
     bounce.resize(static_cast<size_t>(tensor.bytes));
     bytes = bounce.data();
   }
-  return access == Access::Write ? CKRT_OK
-                                 : download(bytes, tensor.offset, tensor.bytes);
+  return access == Access::Write
+             ? CKRT_OK
+             : download(bytes, placeOf(tensor), tensor.bytes);
 }
 
 ckrt_status CudaBackend::read(const TensorInfo &tensor, int64_t begin,
@@ -261,34 +294,31 @@ ckrt_status CudaBackend::close(const TensorInfo &tensor, Access access) {
     return repeatFailure();
   if (access == Access::Read)
     return CKRT_OK;
-  peak = std::max(peak, tensor.offset + tensor.bytes);
+  peak = std::max(peak, placeOf(tensor) + tensor.bytes);
   Current current(engine->driver(), engine->context());
   Staging::Slot *slot = staging->find(tensor);
   if (!slot)
     return upload(tensor.offset, bounce.data(), tensor.bytes);
-  return queueCopy(*slot, tensor, /*toHost=*/false);
+  return queueCopy(*slot, tensor);
 }
 
 ckrt_status CudaBackend::queueCopy(const Staging::Slot &slot,
-                                   const TensorInfo &tensor, bool toHost) {
+                                   const TensorInfo &tensor) {
   const Driver &cuda = engine->driver();
   Current current(cuda, engine->context());
-  auto place = engine->at(tensor.offset);
+  auto place = engine->at(placeOf(tensor));
   auto bytes = static_cast<size_t>(tensor.bytes);
-  Result result = cuda.streamWaitEvent(copyStream, stepDone, 0);
+  Result result = cuda.streamWaitEvent(
+      copyStream, isFedTwice(tensor) ? fedTaken : stepDone, 0);
   if (result == kSuccess)
-    result = toHost
-                 ? cuda.memcpyDtoHAsync(slot.bytes, place, bytes, copyStream)
-                 : cuda.memcpyHtoDAsync(place, slot.bytes, bytes, copyStream);
-  if (result == kSuccess)
-    result = cuda.eventRecord(slot.copied, copyStream);
-  if (result == kSuccess)
-    result = cuda.eventRecord(copyDone, copyStream);
+    result = cuda.memcpyHtoDAsync(place, slot.bytes, bytes, copyStream);
+  for (Event event : {slot.copied, copyDone})
+    if (result == kSuccess)
+      result = cuda.eventRecord(event, copyStream);
+  fedWaits |= isFedTwice(tensor);
   return result == kSuccess
              ? CKRT_OK
-             : broken((toHost ? "cannot read '" : "cannot copy '") +
-                          tensor.name + "'",
-                      result);
+             : broken("cannot copy '" + tensor.name + "'", result);
 }
 
 ckrt_status CudaBackend::synchronize() {
@@ -296,82 +326,11 @@ ckrt_status CudaBackend::synchronize() {
     return repeatFailure();
   const Driver &cuda = engine->driver();
   Current current(cuda, engine->context());
-  Result result = engine->wait(stepStream);
-  if (result == kSuccess)
-    result = engine->wait(copyStream);
+  Result result = kSuccess;
+  for (Stream stream : {stepStream, copyStream, lossStream})
+    if (result == kSuccess)
+      result = engine->wait(stream);
   return result == kSuccess ? CKRT_OK : broken("the step failed", result);
-}
-
-//===----------------------------------------------------------------------===//
-// Pattern
-//===----------------------------------------------------------------------===//
-
-ckrt_status CudaBackend::fillSegment(const PatternSegment &segment) {
-  std::vector<char> block(
-      static_cast<size_t>(std::min(kBlockBytes, segment.end - segment.begin)));
-  for (int64_t at = segment.begin; at < segment.end; at += kBlockBytes) {
-    int64_t end = std::min(at + kBlockBytes, segment.end);
-    writePattern(block.data(), at, end, segment.seed);
-    if (ckrt_status status = upload(at, block.data(), end - at))
-      return status;
-  }
-  return CKRT_OK;
-}
-
-ckrt_status CudaBackend::checkTail(const std::string &after) {
-  const PatternSegment &last = segments.back();
-  std::vector<char> bytes(static_cast<size_t>(kTailBytes));
-  int64_t begin = engine->arenaBytes();
-  if (ckrt_status status = download(bytes.data(), begin, kTailBytes))
-    return status;
-  int64_t high =
-      highestChange(bytes.data(), begin, begin + kTailBytes, last.seed);
-  return high == begin
-             ? CKRT_OK
-             : fail(CKRT_EXECUTION, engine->name() + ": " + after +
-                                        " wrote behind the arena, up to " +
-                                        std::to_string(high - begin) +
-                                        " bytes beyond its end");
-}
-
-ckrt_status CudaBackend::measure(int64_t &bytes) {
-  if (!engine)
-    return repeatFailure();
-  Current current(engine->driver(), engine->context());
-  if (ckrt_status status = checkTail("a run"))
-    return status;
-  std::vector<char> block(static_cast<size_t>(kBlockBytes));
-  for (auto it = segments.rbegin(); it != segments.rend(); ++it) {
-    int64_t low = std::max(it->begin, peak);
-    int64_t top = std::min(it->end, engine->arenaBytes());
-    while (top > low) {
-      int64_t begin = std::max(low, top - kBlockBytes);
-      if (ckrt_status status = download(block.data(), begin, top - begin))
-        return status;
-      int64_t high = highestChange(block.data(), begin, top, it->seed);
-      if (high > begin) {
-        bytes = peak = high;
-        return CKRT_OK;
-      }
-      top = begin;
-    }
-  }
-  bytes = peak;
-  return CKRT_OK;
-}
-
-ckrt_status CudaBackend::refill(const std::vector<ArenaRange> &keep,
-                                uint64_t seed) {
-  int64_t before;
-  if (ckrt_status status = measure(before))
-    return status;
-  Current current(engine->driver(), engine->context());
-  segments = cutAround(keep, engine->allBytes(), segments.front().seed, seed);
-  for (const PatternSegment &segment : segments)
-    if (!isKept(segment, keep))
-      if (ckrt_status status = fillSegment(segment))
-        return status;
-  return CKRT_OK;
 }
 
 ckrt_status CudaBackend::allocations(ckrt_allocation_stats &) {

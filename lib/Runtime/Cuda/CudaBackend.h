@@ -2,16 +2,21 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs steps on a device with two streams. The step's stream replays one graph
-// for each function; the copy stream moves tensors. An event after each run
-// makes copies wait for it, and an event after each copy makes the next run
-// wait: the host may prepare the next batch while a step runs, and nothing is
-// read too early. Messages between ranks have a third stream (Flights.h).
+// Runs steps on a device with three streams. The step's stream replays one
+// graph for each function; the copy stream moves tensors, and that of the loss
+// has nothing that the next batch would wait for. An event after each run makes
+// copies wait for it, and an event after each copy makes the next run wait: the
+// host may prepare the next batch while a step runs, and nothing is read too
+// early. What is fed to each step has a second place in the arena, to which it
+// is copied while the step before runs; at the head of its step the device
+// moves it to where the step reads it. Messages between ranks have a third
+// stream (Flights.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H
 #define CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H
 
+#include "DevicePattern.h"
 #include "FiniteCheck.h"
 #include "Flights.h"
 #include "Staging.h"
@@ -54,24 +59,37 @@ public:
   ckrt_status libraryChoices(ckrt_library_hook hook, void *user) override;
 
 private:
-  // In CudaBackend.cpp: construction, copies, checks.
+  // In CudaBackend.cpp: construction, copies.
   void chooseLock();
   ckrt_status chooseDevice();
   ckrt_status makeStreams();
   ckrt_status download(char *to, int64_t offset, int64_t bytes);
-  /// Copies a tensor between its slot and the device, behind the last step and
-  /// beside what follows it.
-  ckrt_status queueCopy(const Staging::Slot &slot, const TensorInfo &tensor,
-                        bool toHost);
+  /// Copies a tensor from its slot to the device: what is fed beside the last
+  /// step, all else behind it.
+  ckrt_status queueCopy(const Staging::Slot &slot, const TensorInfo &tensor);
+  /// Whether a tensor has a second place, where the next step's waits.
+  bool isFedTwice(const TensorInfo &tensor) const;
+  /// Where the tensor's newest value is, or goes.
+  int64_t placeOf(const TensorInfo &tensor) const;
+  /// Puts into the step's stream: what is fed waits for its copies, and goes to
+  /// where the step reads it.
+  Result takeFed();
   ckrt_status upload(int64_t offset, const char *from, int64_t bytes);
-  ckrt_status fillSegment(const PatternSegment &segment);
-  ckrt_status checkTail(const std::string &after);
   /// Records a driver's failure at `what`; every later call returns it. If the
   /// device had work, the failing kernel is searched for.
   ckrt_status broken(const std::string &what, Result result);
   /// Returns the failure that broke the session.
   ckrt_status repeatFailure() const { return fail(brokenStatus, brokenText); }
   void release();
+
+  // In CudaPattern.cpp.
+  int64_t bytesBehind() const;
+  ckrt_status makePattern();
+  ckrt_status fillSegment(const PatternSegment &segment);
+  ckrt_status checkTail(const std::string &after);
+  ckrt_status highestOf(const PatternSegment &range, int64_t &high);
+  ckrt_status highestWord(const PatternSegment &words, int64_t &high);
+  ckrt_status highestByte(const PatternSegment &range, int64_t &high);
 
   // In CudaSteps.cpp: graphs, single calls, failing kernels.
   bool isOfRanks(const LaunchInfo &launch) const;
@@ -98,9 +116,12 @@ private:
   std::unique_ptr<Engine> engine; ///< null once the session is broken
   std::unique_ptr<Staging> staging;
   std::unique_ptr<FiniteCheck> finiteCheck; ///< made when it is first needed
+  std::unique_ptr<DevicePattern> pattern;   ///< null: none was asked for
   std::unique_ptr<Flights> flights;
-  Stream stepStream = nullptr, copyStream = nullptr;
-  Event stepDone = nullptr, copyDone = nullptr;
+  Stream stepStream = nullptr, copyStream = nullptr, lossStream = nullptr;
+  Event stepDone = nullptr, copyDone = nullptr, lossRead = nullptr;
+  Event fedTaken = nullptr; ///< the second places may be written again
+  bool fedWaits = false;    ///< the second places have newer values
   /// By function; null if it has nothing to launch.
   std::vector<GraphExec> graphs;
   std::vector<char> bounce; ///< pageable copy of the open tensor

@@ -18,7 +18,22 @@ ckrt_status CudaBackend::fetch(const TensorInfo &tensor) {
   Staging::Slot *slot = staging->find(tensor);
   if (!slot)
     return Backend::fetch(tensor);
-  return queueCopy(*slot, tensor, /*toHost=*/true);
+  const Driver &cuda = engine->driver();
+  Current current(cuda, engine->context());
+  Result result = kSuccess;
+  for (Event event : {stepDone, copyDone})
+    if (result == kSuccess)
+      result = cuda.streamWaitEvent(lossStream, event, 0);
+  if (result == kSuccess)
+    result =
+        cuda.memcpyDtoHAsync(slot->bytes, engine->at(placeOf(tensor)),
+                             static_cast<size_t>(tensor.bytes), lossStream);
+  for (Event event : {slot->copied, lossRead})
+    if (result == kSuccess)
+      result = cuda.eventRecord(event, lossStream);
+  return result == kSuccess
+             ? CKRT_OK
+             : broken("cannot read '" + tensor.name + "'", result);
 }
 
 ckrt_status CudaBackend::fetched(const TensorInfo &tensor, const char *&bytes) {

@@ -170,7 +170,7 @@ ckrt_status CudaBackend::captureAll() {
 
 ckrt_status CudaBackend::replay(size_t function) {
   const Driver &cuda = engine->driver();
-  Result result = cuda.streamWaitEvent(stepStream, copyDone, 0);
+  Result result = takeFed();
   if (result == kSuccess && graphs[function])
     result = cuda.graphLaunch(graphs[function], stepStream);
   if (result == kSuccess)
@@ -218,7 +218,7 @@ ckrt_status CudaBackend::runOneByOne(size_t function, CallChecker &checker) {
   const Driver &cuda = engine->driver();
   const Manifest &m = program.manifest;
   checker.startStep();
-  Result result = cuda.streamWaitEvent(stepStream, copyDone, 0);
+  Result result = takeFed();
   ckrt_status status = CKRT_OK;
   for (size_t c = 0; c < m.calls.size() && result == kSuccess; ++c) {
     const CallInfo &call = m.calls[c];

@@ -247,9 +247,28 @@ int64_t Engine::contextBytes() const {
   return bytes;
 }
 
+bool Engine::isOfGeneration(const ckrt_program &program) {
+  const std::string &code = program.deviceCode;
+  return code.find("mma.sync") != std::string::npos ||
+         code.find(".approx") != std::string::npos;
+}
+
+ckrt_status Engine::lockGeneration(const ckrt_program &program,
+                                   LockFile &lock) const {
+  std::string error;
+  if (!isOfGeneration(program) || libraries->hasCalls())
+    return CKRT_OK; // libraries' calls are of one device
+  if (!lock.fact("compute_capability",
+                 std::to_string(report.compute_capability), error))
+    return fail(CKRT_LOCK, error);
+  lock.noteCard(report.name);
+  return CKRT_OK;
+}
+
 std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
                                        int64_t tail, LockFile &lock,
-                                       ckrt_status &status) {
+                                       ckrt_status &status,
+                                       Libraries::OnRefused onRefused) {
   MessageText error;
   bool tooOld = false;
   const Driver *driver = Driver::open(error, tooOld);
@@ -267,7 +286,8 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   Context made = nullptr, popped = nullptr;
   // CUDA's libraries contain CUDA's runtime, which uses a device's primary
   // context. Without them our own context ends with its failures.
-  engine->libraries = std::make_unique<Libraries>(program.manifest, lock);
+  engine->libraries =
+      std::make_unique<Libraries>(program.manifest, lock, std::move(onRefused));
   engine->isPrimary = engine->libraries->areUsed() ||
                       std::any_of(program.manifest.primitives.begin(),
                                   program.manifest.primitives.end(),
@@ -304,7 +324,9 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   engine->report.total_bytes = static_cast<int64_t>(total);
   engine->report.used_bytes = static_cast<int64_t>(total - available);
   int64_t before = engine->freeBytes();
-  status = engine->libraries->create(engine->report);
+  status = engine->lockGeneration(program, lock);
+  if (status == CKRT_OK)
+    status = engine->libraries->create(engine->report);
   engine->report.library_bytes = engine->taken(before);
   if (status == CKRT_OK)
     status = Collectives::create(program.manifest, *driver, engine->report,

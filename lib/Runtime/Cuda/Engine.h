@@ -57,10 +57,15 @@ public:
   /// `lock` was read, and lives as long as the engine.
   static std::unique_ptr<Engine> create(const ckrt_program &program,
                                         int ordinal, int64_t tail,
-                                        LockFile &lock, ckrt_status &status);
+                                        LockFile &lock, ckrt_status &status,
+                                        Libraries::OnRefused onRefused = {});
   ~Engine();
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
+
+  /// Whether results depend on how a generation of devices rounds: on its
+  /// tensor cores, or on instructions that approximate.
+  static bool isOfGeneration(const ckrt_program &program);
 
   const Driver &driver() const { return cuda; }
   Context context() const { return ownContext; }
@@ -71,7 +76,6 @@ public:
   /// Returns the bytes of the arena, rounded up to 64; the tail lies after
   /// them.
   int64_t arenaBytes() const { return used; }
-  int64_t allBytes() const { return used + tail; }
 
   /// Returns the launches that do the call's work here.
   const std::vector<LaunchInfo> &launchesOf(const CallInfo &call) const {
@@ -116,9 +120,11 @@ private:
       : cuda(cuda), manifest(manifest) {}
   ckrt_status openDevice(int ordinal);
   ckrt_status checkDevice();
+  ckrt_status lockGeneration(const ckrt_program &program, LockFile &lock) const;
   ckrt_status loadCode(const std::string &code);
   ckrt_status findKernel(const KernelInfo &kernel);
   ckrt_status allocate();
+  int64_t allBytes() const { return used + tail; }
 
   const Driver &cuda;
   const Manifest &manifest;

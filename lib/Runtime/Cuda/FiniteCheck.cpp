@@ -12,7 +12,7 @@ using namespace ckopt::runtime::cuda;
 
 /// Looks at `count` words of 32 bits, `step` bytes apart, for those that have
 /// all bits of one of two masks: a number's exponent, or those of two halves.
-static const char *const kCode = R"(
+static const char *const kFiniteCode = R"(
 .version 7.0
 .target sm_80
 .address_size 64
@@ -73,23 +73,17 @@ $END:
 )";
 
 Result FiniteCheck::create() {
-  const Driver &cuda = engine.driver();
-  Result result = cuda.moduleLoadDataEx(&module, kCode, 0, nullptr, nullptr);
-  if (result != kSuccess)
-    module = nullptr;
+  Result result = code.load(kFiniteCode);
   if (result == kSuccess)
-    result = cuda.moduleGetFunction(&function, module, "ckopt_runtime_finite");
+    result = code.find(function, "ckopt_runtime_finite");
   if (result == kSuccess)
-    result = cuda.memAlloc(&found, sizeof(uint32_t));
+    result = engine.driver().memAlloc(&found, sizeof(uint32_t));
   return result;
 }
 
 FiniteCheck::~FiniteCheck() {
-  const Driver &cuda = engine.driver();
   if (found)
-    (void)cuda.memFree(found);
-  if (module)
-    (void)cuda.moduleUnload(module);
+    (void)engine.driver().memFree(found);
 }
 
 Result FiniteCheck::begin(Stream stream) {
@@ -97,7 +91,7 @@ Result FiniteCheck::begin(Stream stream) {
 }
 
 Result FiniteCheck::add(const TensorInfo &tensor, Stream stream) {
-  constexpr uint64_t kThreads = 256, kMostBlocks = 1024;
+  constexpr uint64_t kMostBlocks = 1024;
   const bool isDouble = tensor.dtype == DType::F64;
   uint64_t low = tensor.dtype == DType::F16    ? 0x7C00
                  : tensor.dtype == DType::BF16 ? 0x7F80
@@ -108,15 +102,11 @@ Result FiniteCheck::add(const TensorInfo &tensor, Stream stream) {
   uint64_t count = static_cast<uint64_t>(bytesSeen(tensor)) / step;
   if (count == 0)
     return kSuccess;
-  uint64_t values[] = {
-      engine.at(tensor.offset) + step - 4, found, count, step, low, high};
-  void *parameters[6];
-  for (size_t i = 0; i < 6; ++i)
-    parameters[i] = &values[i];
-  uint64_t blocks = std::min((count + kThreads - 1) / kThreads, kMostBlocks);
-  return engine.driver().launchKernel(function, static_cast<unsigned>(blocks),
-                                      1, 1, kThreads, 1, 1, 0, stream,
-                                      parameters, nullptr);
+  uint64_t blocks = (count + OwnCode::kThreads - 1) / OwnCode::kThreads;
+  return code.launch(
+      function, std::min(blocks, kMostBlocks),
+      {engine.at(tensor.offset) + step - 4, found, count, step, low, high},
+      stream);
 }
 
 Result FiniteCheck::end(uint32_t &word, Stream stream) {

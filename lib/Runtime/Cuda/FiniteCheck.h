@@ -13,13 +13,15 @@
 #define CKOPT_LIB_RUNTIME_CUDA_FINITECHECK_H
 
 #include "Engine.h"
+#include "OwnCode.h"
 
 namespace ckopt::runtime::cuda {
 
 class FiniteCheck {
 public:
   /// The engine's context must be current for every call.
-  explicit FiniteCheck(const Engine &engine) : engine(engine) {}
+  explicit FiniteCheck(const Engine &engine)
+      : engine(engine), code(engine.driver()) {}
   ~FiniteCheck();
   FiniteCheck(const FiniteCheck &) = delete;
   FiniteCheck &operator=(const FiniteCheck &) = delete;
@@ -42,7 +44,7 @@ public:
 
 private:
   const Engine &engine;
-  Module module = nullptr;
+  OwnCode code;
   Function function = nullptr;
   DevicePointer found = 0;
 };

@@ -120,8 +120,10 @@ static bool isMatMul(const PrimitiveDesc &desc) {
   return desc.kind == PrimitiveKind::MatMul;
 }
 
-Libraries::Libraries(const Manifest &manifest, LockFile &lock)
-    : manifest(manifest), lock(lock), uses(manifest.primitives.size()) {
+Libraries::Libraries(const Manifest &manifest, LockFile &lock,
+                     OnRefused onRefused)
+    : manifest(manifest), lock(lock), onRefused(std::move(onRefused)),
+      uses(manifest.primitives.size()) {
   for (const CallInfo &call : manifest.calls)
     if (int32_t primitive = manifest.libraryPrimitive(call); primitive >= 0) {
       Use &use = uses[static_cast<size_t>(primitive)];
@@ -157,6 +159,11 @@ void Libraries::takeOwn(Use &use, const ckopt::MessageText &why) {
   use.kernel.reset();
   use.what = why.inShell();
   lock.setAlgorithm(use.key, ownKernel(use.what));
+}
+
+void Libraries::tellRefused(size_t primitive, const std::string &why) const {
+  if (onRefused)
+    onRefused(static_cast<int32_t>(primitive), why);
 }
 
 ckrt_status Libraries::open(const PrimitiveDesc &desc, Library *&library,
@@ -216,6 +223,7 @@ ckrt_status Libraries::makeKernel(size_t primitive) {
     takeOwn(use, library ? error : name + " is " + error);
     return CKRT_OK;
   }
+  tellRefused(primitive, error.inShell());
   return fail(CKRT_NO_LIBRARY,
               library ? describe(desc) + ": " + error + "; compile with " +
                             ckopt::Setting("cuda-libs", "auto") + " or none"
@@ -234,11 +242,16 @@ ckrt_status Libraries::create(const ckrt_device_report &device) {
         {"driver", std::to_string(device.driver_version)}})
     if (hasCalls() && !lock.fact(name, value, error))
       return fail(CKRT_LOCK, error);
+  // Whoever compiles for this device wants to know of all that is refused.
+  ckrt_status worst = CKRT_OK;
   for (size_t i = 0; i < uses.size(); ++i)
     if (uses[i].workspace >= 0)
-      if (ckrt_status status = makeKernel(i))
-        return status;
-  return CKRT_OK;
+      if (ckrt_status status = makeKernel(i)) {
+        worst = status;
+        if (status != CKRT_NO_LIBRARY || !onRefused)
+          return status;
+      }
+  return worst;
 }
 
 bool Libraries::hasCalls() const {
@@ -248,6 +261,8 @@ bool Libraries::hasCalls() const {
 
 bool Libraries::giveUp(int32_t primitive, const std::string &why) {
   Use &use = uses[static_cast<size_t>(primitive)];
+  if (!use.hasOwn && !use.isPinned)
+    tellRefused(static_cast<size_t>(primitive), why);
   if (!use.hasOwn || use.isPinned)
     return false;
   takeOwn(use, why);

@@ -10,6 +10,7 @@
 #include "Library.h"
 #include "LockFile.h"
 
+#include <functional>
 #include <memory>
 
 namespace ckopt::runtime::cuda {
@@ -21,7 +22,11 @@ namespace ckopt::runtime::cuda {
 /// current when they were made, and must be destroyed before it.
 class Libraries {
 public:
-  Libraries(const Manifest &manifest, LockFile &lock);
+  /// Is told of a primitive that a library refuses, and the artifact has no
+  /// kernel of ours for; and why.
+  using OnRefused = std::function<void(int32_t, const std::string &)>;
+
+  Libraries(const Manifest &manifest, LockFile &lock, OnRefused onRefused = {});
 
   /// Returns whether launches name libraries at all.
   bool hasCalls() const;
@@ -43,7 +48,8 @@ public:
                                                                 error);
   }
   /// Replaces a primitive by our own kernels from now on. Returns false if
-  /// there are none, or if the lock file had a library's algorithm for it.
+  /// there are none, which is told, or if the lock file had a library's
+  /// algorithm for it.
   bool giveUp(int32_t primitive, const std::string &why);
   bool isPinned(int32_t primitive) const {
     return uses[static_cast<size_t>(primitive)].isPinned;
@@ -75,9 +81,11 @@ private:
                    MessageText &why);
   ckrt_status makeKernel(size_t primitive);
   void takeOwn(Use &use, const MessageText &why);
+  void tellRefused(size_t primitive, const std::string &why) const;
 
   const Manifest &manifest;
   LockFile &lock;
+  OnRefused onRefused;
   Opened blas, dnn;
   /// By primitive; kernels are destroyed before their libraries.
   std::vector<Use> uses;

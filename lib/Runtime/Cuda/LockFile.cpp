@@ -23,6 +23,7 @@ using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
 static const char kHead[] = "ckopt-lock 1";
+static constexpr char kCard[] = "card";
 
 std::string ckopt::runtime::cuda::lockKey(const PrimitiveDesc &desc,
                                           int64_t workspace) {
@@ -121,7 +122,7 @@ bool LockFile::read(const std::string &from, std::string &error) {
 
 bool LockFile::merge(const LockFile &other, std::string &error) {
   for (const auto &[name, value] : other.facts)
-    if (!fact(name, value, error))
+    if (name != kCard && !fact(name, value, error))
       return false;
   for (const auto &[key, value] : other.algorithms)
     if (!agree(algorithms.emplace(key, value).first->second, value)) {
@@ -239,6 +240,10 @@ bool LockFile::fact(const std::string &name, const std::string &value,
           ": results would have other bits; remove the file to choose "
           "algorithms again";
   return false;
+}
+
+void LockFile::noteCard(const std::string &name) {
+  changed |= facts.emplace(kCard, name).second;
 }
 
 std::string LockFile::algorithm(const std::string &key) const {

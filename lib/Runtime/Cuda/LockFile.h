@@ -8,6 +8,7 @@
 // line:
 //   ckopt-lock 1
 //   NAME VALUE           device, driver, library versions
+//   card VALUE           without libraries: where it was written, for people
 //   algorithm KEY VALUE  KEY: the primitive's descriptor; VALUE: an algorithm
 //                        of the library, or "own WHY" for a kernel of ours
 //   sum HASH             of all bytes before this line
@@ -53,6 +54,8 @@ public:
   /// file says otherwise.
   bool fact(const std::string &name, const std::string &value,
             std::string &error);
+  /// Names the device of the first load, on which nothing depends.
+  void noteCard(const std::string &name);
   /// Returns the algorithm of a descriptor, or "" if there is none yet.
   std::string algorithm(const std::string &key) const;
   void setAlgorithm(const std::string &key, const std::string &value);

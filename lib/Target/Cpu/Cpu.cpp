@@ -27,7 +27,7 @@ namespace {
 /// Host code, as object files.
 class HostCode final : public StepCode {
 public:
-  llvm::Expected<Program> load() const override {
+  llvm::Expected<Program> load(llvm::ArrayRef<int64_t>) const override {
     if (!foreign.empty())
       return usageError(Setting("cpu") + ": code for " + foreign +
                         " does not run on this machine; ckopt compile writes "

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaRates.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Runtime/CudaLibraries.h"
 #include "ckopt/Runtime/DeviceArtifact.h"
 #include "ckopt/Runtime/LastFailure.h"
@@ -14,6 +15,7 @@
 #include "ckopt/Target/Cpu/Emit.h"
 #include "ckopt/Target/Cuda/CudaCode.h"
 #include "ckopt/Target/Targets.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -23,9 +25,31 @@ using namespace ckopt;
 // Code
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<StepCode::Program> CudaCode::load() const {
-  std::vector<uint8_t> blob = runtime::serialize(manifest);
-  const std::string &ptx = step.code.text;
+llvm::Expected<LoweredDeviceStep>
+CudaCode::lowerWith(std::optional<llvm::ArrayRef<int64_t>> refused) const {
+  LowerDeviceOptions options = lowering;
+  options.own.reset();
+  if (refused) {
+    options.own.emplace();
+    for (const runtime::CallInfo &call : manifest.calls)
+      if (llvm::is_contained(*refused, manifest.libraryPrimitive(call)))
+        options.own->insert(call.kernel);
+  }
+  auto lowered = lowerDeviceStep(*from, options);
+  if (lowered)
+    lowered->manifest.tensors = manifest.tensors; // with places of their data
+  return lowered;
+}
+
+llvm::Expected<StepCode::Program>
+CudaCode::load(llvm::ArrayRef<int64_t> refused) const {
+  std::optional<LoweredDeviceStep> more;
+  if (from && !refused.empty())
+    if (llvm::Error error = lowerWith(refused).moveInto(more))
+      return std::move(error);
+  std::vector<uint8_t> blob =
+      runtime::serialize(more ? more->manifest : manifest);
+  const std::string &ptx = more ? more->code.text : step.code.text;
   ckrt_program *program = nullptr;
   if (ckrt_program_load_device(blob.data(), blob.size(), ptx.data(), ptx.size(),
                                data.data(), data.size(), &program))
@@ -36,8 +60,13 @@ llvm::Expected<StepCode::Program> CudaCode::load() const {
 
 llvm::Error CudaCode::write(const std::string &path) const {
   std::string problem;
-  if (!runtime::writeDeviceArtifact(path, manifest, step.code.text, data.data(),
-                                    data.size(), problem))
+  std::optional<LoweredDeviceStep> all;
+  if (from)
+    if (llvm::Error error = lowerWith(std::nullopt).moveInto(all))
+      return error;
+  if (!runtime::writeDeviceArtifact(path, all ? all->manifest : manifest,
+                                    all ? all->code.text : step.code.text,
+                                    data.data(), data.size(), problem))
     return ioError(problem);
   return llvm::Error::success();
 }
@@ -117,9 +146,11 @@ constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 128;
 /// Rows of a chunk of a classification loss. Each chunk but the first reads the
 /// weight's gradient and writes it again, 8 bytes an element, and does one
 /// multiplication a row for each element: from 220 rows (TF32) or 440 (bf16)
-/// on, the matmuls take longer on an H100. Tiles have 128 or 256 rows.
+/// on, the matmuls take longer on an H100. Tiles have 128 or 256 rows. cuBLASLt
+/// multiplies bf16 three times as fast: its matmuls take longer from 570 rows
+/// (H200) to 1000 (H100) on.
 constexpr int64_t kChunkBytes = int64_t(128) << 20, kLeastChunkRows = 512,
-                  kChunkRowStep = 128;
+                  kLeastLibraryRows = 2048, kChunkRowStep = 128;
 /// A load of 16 bytes has eight 16-bit elements.
 constexpr int64_t kClassGroup = 8;
 
@@ -271,11 +302,12 @@ private:
     traits.limits.blocks = (int64_t(1) << 31) - 1;
     traits.ownContractions = true;
     traits.joinsUpdates = true;
+    traits.feedsAhead = true;
     traits.leastAttentionKeys = kLeastCudaKeys;
     traits.mostAttentionColumns = kMostCudaColumns;
     traits.halfProducts = true;
     traits.lossChunks = {kChunkBytes, kLeastChunkRows, kChunkRowStep,
-                         kClassGroup};
+                         kLeastLibraryRows, kClassGroup};
     traits.bf16Products = true;
     traits.channelGroup = 4;
     traits.arenaAlignment = runtime::kDeviceAlignment;
@@ -482,6 +514,14 @@ CudaTarget::roomOn(const DeviceOptions &device,
                        " free bytes, which code and libraries need");
 }
 
+static bool isOfRanks(mlir::ModuleOp planned) {
+  return llvm::any_of(
+      planned.getOps<mlir::func::FuncOp>(), [](mlir::func::FuncOp function) {
+        auto ranks = function->getAttrOfType<mlir::IntegerAttr>(attrs::kRanks);
+        return ranks && ranks.getInt() > 1;
+      });
+}
+
 llvm::Expected<std::unique_ptr<StepCode>>
 CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
   auto kernels = codegen(options.kernels);
@@ -495,10 +535,18 @@ CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
   lowering.sm = codeWith(kernels->sharedBytes);
   lowering.keepDenormals = options.keepDenormals;
   lowering.producer = options.producer;
+  // Where the step runs, libraries say what they refuse before code of ours is
+  // made for it; each of several ranks would make its own.
+  const bool isLater = !options.device.target.empty() &&
+                       (*own)->emulation.empty() && !isOfRanks(planned);
+  if (isLater)
+    lowering.own.emplace();
   auto lowered = lowerDeviceStep(planned, lowering);
   if (!lowered)
     return lowered.takeError();
-  auto code = std::make_unique<CudaCode>(std::move(*lowered));
+  auto code = isLater ? std::make_unique<CudaCode>(std::move(*lowered), planned,
+                                                   lowering)
+                      : std::make_unique<CudaCode>(std::move(*lowered));
   if (options.addData)
     if (llvm::Error error = options.addData(code->manifest, code->data))
       return std::move(error);

@@ -36,6 +36,11 @@ private:
   /// Plans and emits every kernel that the functions call; reports all that
   /// have no code.
   LogicalResult emitKernels();
+  /// Whether the kernel is a library's alone.
+  bool leftToLibrary(StringRef kernel, const KernelCode &code) const {
+    return code.library && code.blocks.empty() && options.own &&
+           !options.own->contains(kernel);
+  }
   void describeKernels();
   LogicalResult lowerFunction(func::FuncOp function, int32_t index);
   LogicalResult lowerCall(KernelCallOp call, const ValueOffsets &offsets,
@@ -88,6 +93,10 @@ LogicalResult DeviceLowering::collectFunctions() {
              << "no " << attrs::kArenaBytes << "; run plan-memory first";
     lowered.manifest.arenaBytes =
         std::max(lowered.manifest.arenaBytes, bytes.getInt());
+    runtime::DeviceInfo &device = lowered.manifest.device;
+    if (auto fed = function->getAttrOfType<DenseI64ArrayAttr>(attrs::kFed))
+      std::tie(device.fedBegin, device.fedEnd, device.fedShift) =
+          std::tuple(fed[0], fed[1], fed[2]);
     functions.push_back(function);
   }
   return success();
@@ -110,7 +119,8 @@ LogicalResult DeviceLowering::emitKernels() {
       auto kernel = planned.lookupSymbol<func::FuncOp>(name);
       auto code = planKernel(kernel, codegen);
       if (failed(code) ||
-          failed(emitKernel(kernel, codegen, *lowered.blockForm))) {
+          (!leftToLibrary(name, *code) &&
+           failed(emitKernel(kernel, codegen, *lowered.blockForm)))) {
         failedAny = true;
         return;
       }
@@ -314,6 +324,8 @@ LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
       launch.pointers.push_back(pointers[argument]);
     launch.scratchOffset = info.workspaceOffset;
     info.launches.push_back(std::move(launch));
+    if (leftToLibrary(call.getCallee(), code))
+      return success();
     info.ownScratchBytes = code.ownScratchBytes;
     into = &info.ownLaunches;
   }

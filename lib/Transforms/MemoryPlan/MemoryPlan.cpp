@@ -247,6 +247,11 @@ LogicalResult ckopt::planMemory(ArrayRef<func::FuncOp> functions,
     arena = std::max(arena, *end);
   }
   for (func::FuncOp function : functions) {
+    if (region->fedShift)
+      function->setAttr(
+          attrs::kFed, DenseI64ArrayAttr::get(function.getContext(),
+                                              {region->fedBegin, region->fedEnd,
+                                               region->fedShift}));
     function->setAttr(
         attrs::kArenaBytes,
         IntegerAttr::get(IntegerType::get(function.getContext(), 64), arena));

@@ -117,7 +117,11 @@ LogicalResult ArenaVerifier::addArguments() {
                    [](Value) { return false; })))
       return failure();
   }
-  return success();
+  auto fed = function->getAttrOfType<DenseI64ArrayAttr>(attrs::kFed);
+  if (!fed || fed.size() != 3)
+    return success();
+  return add(function, "the second place of what is fed", fed[0] + fed[2],
+             Range{fed[1] + fed[2], Value(), end}, [](Value) { return false; });
 }
 
 /// Removes the ranges that no call after `at` reads.

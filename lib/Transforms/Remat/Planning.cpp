@@ -395,5 +395,5 @@ ckopt::getReservedBytes(FunctionOpInterface function,
   FailureOr<ArgumentRegion> own = placeArguments(function, sizes);
   if (failed(all) || failed(own))
     return failure();
-  return all->bytes - own->bytes;
+  return all->bytes - own->once;
 }

@@ -191,7 +191,7 @@ STANDIN cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
   std::string wrong = parsePtx(code, made->text);
   // The runtime's own kernels have no CPU code.
   bool isRuntimes = code.find("ckopt_runtime_") != std::string::npos;
-  if (wrong.empty() && (Machine::runsPtx() || (made->kernels && isRuntimes)))
+  if (wrong.empty() && (Machine::runsPtx() || isRuntimes))
     made->program = ptx::parse(code, wrong);
   if (made->program)
     made->kernels = nullptr;

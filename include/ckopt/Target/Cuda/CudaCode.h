@@ -17,8 +17,16 @@ public:
   explicit CudaCode(LoweredDeviceStep lowered) : step(std::move(lowered)) {
     manifest = std::move(step.manifest);
   }
+  /// Of code that has kernels of ours for `lowering.own` alone: what it was
+  /// made of, so that others can be added.
+  CudaCode(LoweredDeviceStep lowered, mlir::ModuleOp planned,
+           LowerDeviceOptions lowering)
+      : CudaCode(std::move(lowered)) {
+    from = mlir::cast<mlir::ModuleOp>(planned->clone());
+    this->lowering = std::move(lowering);
+  }
 
-  llvm::Expected<Program> load() const override;
+  llvm::Expected<Program> load(llvm::ArrayRef<int64_t> refused) const override;
   llvm::Error write(const std::string &path) const override;
   void print(llvm::raw_ostream &os) const override;
   llvm::Error inspect(llvm::raw_ostream &os) const override;
@@ -31,6 +39,14 @@ public:
 
   /// PTX and block form; the manifest is StepCode's.
   LoweredDeviceStep step;
+
+private:
+  /// Lowers again, with kernels of ours for these primitives or for all.
+  llvm::Expected<LoweredDeviceStep>
+  lowerWith(std::optional<llvm::ArrayRef<int64_t>> refused) const;
+
+  mlir::OwningOpRef<mlir::ModuleOp> from; ///< null: the code is complete
+  LowerDeviceOptions lowering;
 };
 
 } // namespace ckopt

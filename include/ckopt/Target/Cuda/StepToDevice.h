@@ -16,7 +16,9 @@
 #include "ckopt/Target/MachineRates.h"
 #include "ckopt/Target/TargetInfo.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringSet.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,9 @@ struct LowerDeviceOptions {
   /// Set for f64 steps; all others flush denormals.
   bool keepDenormals = false;
   std::string producer;
+  /// The kernels that get code of ours beside a library's call, which takes
+  /// most of the time; nothing: all of them.
+  std::optional<llvm::StringSet<>> own;
   /// Functions to lower, in the order of Manifest::functions.
   std::vector<std::string> functions = {"step", "eval", "accumulate"};
 };

@@ -41,6 +41,11 @@ inline constexpr llvm::StringLiteral kArenaBytes = "ckopt.arena_bytes";
 /// On modules: the alignment of every tensor and workspace of the arena, a
 /// power of two above 64.
 inline constexpr llvm::StringLiteral kAlignment = "ckopt.alignment";
+/// On modules: what is fed to each step has a second place, where what the next
+/// one is fed with waits. On functions behind plan-memory: the first and the
+/// last byte plus one of the first places, and how far behind the second are.
+inline constexpr llvm::StringLiteral kFedTwice = "ckopt.fed_twice";
+inline constexpr llvm::StringLiteral kFed = "ckopt.fed";
 inline constexpr llvm::StringLiteral kClone = "ckopt.clone";
 /// On kernel calls: the node's number in the step before remat; a recomputed
 /// clone has its original's number.
