@@ -133,15 +133,16 @@ static void addChunks(OpPassManager &passes, const StepOptions &options,
   chunks.rows = printChunkRows(options.chunkRows);
   chunks.blocks = options.chunkBlocks;
   chunks.mostBytes = rule.mostBytes;
-  const bool byLibrary = rule.leastLibraryRows && options.libraryWorkspace &&
-                         options.precision != Precision::F32;
-  chunks.leastRows = byLibrary ? rule.leastLibraryRows : rule.leastRows;
+  chunks.leastRows = rule.leastRows;
+  if (options.libraryWorkspace && options.precision != Precision::F32)
+    chunks.enoughRows = rule.enoughRows;
   chunks.rowStep = rule.rowStep;
   passes.addPass(createChunkVocabPass(chunks));
   if (!options.evaluation)
     return;
   chunks.function = "eval";
   chunks.evaluates = true;
+  chunks.enoughRows = 0; // nothing is added up
   passes.addPass(createChunkVocabPass(chunks));
 }
 

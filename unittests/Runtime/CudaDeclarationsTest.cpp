@@ -122,6 +122,7 @@ TEST(CudaDeclarations, NumbersAreTheHeaders) {
   EXPECT_EQ(int(ours::kMaxDynamicSharedBytes),
             int(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
   EXPECT_EQ(int(ours::kNumRegs), int(CU_FUNC_ATTRIBUTE_NUM_REGS));
+  EXPECT_EQ(int(ours::kInputPtx), int(CU_JIT_INPUT_PTX));
   EXPECT_EQ(int(ours::kErrorLogBuffer), int(CU_JIT_ERROR_LOG_BUFFER));
   EXPECT_EQ(int(ours::kErrorLogBufferSizeBytes),
             int(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES));

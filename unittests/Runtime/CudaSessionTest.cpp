@@ -569,8 +569,8 @@ TEST_F(CudaSession, EveryCallFailsOnce) {
     if (name.find("Destroy") != std::string::npos ||
         name.find("Free") != std::string::npos || name == "cuModuleUnload")
       continue;
-    // The last two waits belong to the end of the session.
-    int last = name == "cuStreamSynchronize" ? times - 2 : times;
+    // The last three waits belong to the end of the session.
+    int last = name == "cuStreamSynchronize" ? times - 3 : times;
     for (int nth : {1, last}) {
       inChild(
           {{"CKOPT_STANDIN_FAIL", name + ":" + std::to_string(nth) + ":999"}},

@@ -51,6 +51,8 @@ struct ChunkRule {
   /// Where the rows of a chunk are given: the number of chunks, whose last ones
   /// are filled with ignored rows; 0: as many as there are rows for.
   int64_t blocks = 0;
+  /// Chunks are not made smaller than this to have more than four.
+  int64_t enoughRows = 0;
 };
 
 /// The rows of the largest head that was cut into chunks, and their number, on

@@ -116,6 +116,7 @@ def ChunkVocabPass : Pass<"chunk-vocab", "::mlir::ModuleOp"> {
     Option<"rows", "rows", "std::string", "\"auto\"", "auto, off, or rows of a chunk">,
     Option<"mostBytes", "most-bytes", "int64_t", "52428800", "auto: of a chunk's logits">,
     Option<"leastRows", "least-rows", "int64_t", "128", "auto: of a chunk, whatever they take">,
+    Option<"enoughRows", "enough-rows", "int64_t", "0", "auto: of a chunk, where there are four or more">,
     Option<"rowStep", "row-step", "int64_t", "32", "auto: rows of a chunk are a multiple">,
     Option<"blocks", "blocks", "int64_t", "0", "The number of chunks; 0: as many as hold the rows">,
     Option<"evaluates", "evaluates", "bool", "false", "Results count as readers, and nothing is said">,

@@ -126,8 +126,9 @@ struct LossChunks {
   /// Matmuls with fewer rows are slow, whatever the number of classes.
   int64_t leastRows = 128;
   int64_t rowStep = 32; ///< rows are a multiple of it
-  /// The same of 16-bit matmuls that libraries run; 0: no others.
-  int64_t leastLibraryRows = 0;
+  /// Of 16-bit matmuls that libraries run: chunks are not made smaller than
+  /// this to have more than four; 0: they are.
+  int64_t enoughRows = 0;
   /// If operands of matmuls are rounded, rows of a chunk's logits are padded to
   /// a multiple of it (decompose); 0: never.
   int64_t classGroup = 0;

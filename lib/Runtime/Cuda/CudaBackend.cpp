@@ -96,6 +96,7 @@ ckrt_status CudaBackend::create() {
 /// is nothing to fix.
 ckrt_status CudaBackend::readLock() {
   std::string error;
+  lock.place(lockPath);
   bool needed = Libraries(program.manifest, lock).hasCalls() ||
                 Engine::isOfGeneration(program);
   return !needed || lock.read(lockPath, error) ? CKRT_OK

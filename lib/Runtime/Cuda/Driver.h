@@ -29,6 +29,7 @@ using Function = struct FunctionOpaque *;
 using Stream = struct StreamOpaque *;
 using Event = struct EventOpaque *;
 using Graph = struct GraphOpaque *;
+using LinkState = struct LinkOpaque *;
 using GraphExec = struct GraphExecOpaque *;
 
 /// The results that the runtime distinguishes.
@@ -77,6 +78,7 @@ enum FunctionAttribute : int {
   kNumRegs = 4,
   kMaxDynamicSharedBytes = 8,
 };
+enum JitInput : int { kInputPtx = 1 };
 enum JitOption : int { kErrorLogBuffer = 5, kErrorLogBufferSizeBytes = 6 };
 enum : unsigned {
   kEventDefault = 0,

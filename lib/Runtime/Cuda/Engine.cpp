@@ -165,17 +165,55 @@ ckrt_status Engine::findKernel(const KernelInfo &kernel) {
   return CKRT_OK;
 }
 
-ckrt_status Engine::loadCode(const std::string &code) {
+/// Compiles PTX to a file's bytes.
+Result Engine::link(const std::string &code, std::string &made) const {
+  LinkState state = nullptr;
+  Result result = cuda.linkCreate(0, nullptr, nullptr, &state);
+  if (result != kSuccess)
+    return result;
+  void *bytes = nullptr;
+  size_t size = 0;
+  result = cuda.linkAddData(state, kInputPtx, const_cast<char *>(code.c_str()),
+                            code.size() + 1, "ckopt", 0, nullptr, nullptr);
+  if (result == kSuccess)
+    result = cuda.linkComplete(state, &bytes, &size);
+  if (result == kSuccess) // they are the state's
+    made.assign(static_cast<const char *>(bytes), size);
+  (void)cuda.linkDestroy(state);
+  return result;
+}
+
+/// Loads what a file has of the code, or compiles it for one. Whatever is wrong
+/// with that, the driver loads the PTX, and says what is wrong with it.
+Result Engine::loadModule(const std::string &code, const CodeFile &file,
+                          char *log, size_t size) {
+  std::string made = file.read();
+  const bool isNew = made.empty();
+  if (isNew && file.exists() && link(code, made) != kSuccess)
+    made.clear();
+  if (!made.empty() && cuda.moduleLoadDataEx(&module, made.data(), 0, nullptr,
+                                             nullptr) == kSuccess) {
+    if (isNew)
+      file.write(made);
+    return kSuccess;
+  }
+  JitOption options[] = {kErrorLogBuffer, kErrorLogBufferSizeBytes};
+  // The driver takes this size as a value in a table of pointers.
+  void *values[] = {log, reinterpret_cast<void *>(size)};
+  return cuda.moduleLoadDataEx(&module, code.c_str(), 2, options, values);
+}
+
+ckrt_status Engine::loadCode(const std::string &code, const LockFile &lock) {
   report.kernels = static_cast<int32_t>(manifest.kernels.size());
   if (manifest.kernels.empty())
     return CKRT_OK;
   char log[4096] = {};
-  JitOption options[] = {kErrorLogBuffer, kErrorLogBufferSizeBytes};
-  // The driver takes this size as a value in a table of pointers.
-  void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
   int64_t before = freeBytes();
-  Result result =
-      cuda.moduleLoadDataEx(&module, code.c_str(), 2, options, values);
+  CodeFile file(lock.beside(".cubin-" +
+                            std::to_string(report.compute_capability) + "-" +
+                            std::to_string(report.driver_version)),
+                code);
+  Result result = loadModule(code, file, log, sizeof(log) - 1);
   if (result != kSuccess) {
     module = nullptr;
     if (result == kOutOfMemory)
@@ -334,7 +372,7 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   if (engine->collectives && status == CKRT_OK)
     engine->report.nccl_bytes = engine->collectives->connection().bytes();
   if (status == CKRT_OK)
-    status = engine->loadCode(program.deviceCode);
+    status = engine->loadCode(program.deviceCode, lock);
   if (status == CKRT_OK)
     status = engine->allocate();
   return status == CKRT_OK ? std::move(engine) : nullptr;

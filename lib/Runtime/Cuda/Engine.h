@@ -11,6 +11,7 @@
 #ifndef CKOPT_LIB_RUNTIME_CUDA_ENGINE_H
 #define CKOPT_LIB_RUNTIME_CUDA_ENGINE_H
 
+#include "CodeFile.h"
 #include "Collectives.h"
 #include "Libraries.h"
 
@@ -121,7 +122,10 @@ private:
   ckrt_status openDevice(int ordinal);
   ckrt_status checkDevice();
   ckrt_status lockGeneration(const ckrt_program &program, LockFile &lock) const;
-  ckrt_status loadCode(const std::string &code);
+  ckrt_status loadCode(const std::string &code, const LockFile &lock);
+  Result loadModule(const std::string &code, const CodeFile &file, char *log,
+                    size_t size);
+  Result link(const std::string &code, std::string &made) const;
   ckrt_status findKernel(const KernelInfo &kernel);
   ckrt_status allocate();
   int64_t allBytes() const { return used + tail; }

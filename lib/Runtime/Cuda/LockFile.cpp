@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "LockFile.h"
 #include "Core/DeviceHash.h"
+#include "WholeFile.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -120,6 +120,16 @@ bool LockFile::read(const std::string &from, std::string &error) {
   return false;
 }
 
+std::string LockFile::beside(const std::string &suffix) const {
+  static const std::string kLock = ".lock";
+  bool ends =
+      path.size() > kLock.size() &&
+      path.compare(path.size() - kLock.size(), kLock.size(), kLock) == 0;
+  return path.empty()
+             ? ""
+             : path.substr(0, path.size() - (ends ? kLock.size() : 0)) + suffix;
+}
+
 bool LockFile::merge(const LockFile &other, std::string &error) {
   for (const auto &[name, value] : other.facts)
     if (name != kCard && !fact(name, value, error))
@@ -142,49 +152,6 @@ std::string LockFile::text() const {
   for (const auto &[key, value] : algorithms)
     text << "algorithm " << key << " " << value << "\n";
   return text.str() + sumLine(text.str());
-}
-
-int LockFile::replace() const {
-  // The temporary name is unique, so that it collides neither with another
-  // thread's nor with a file left by a crashed process.
-  static std::atomic<unsigned> count{0};
-  // A link stays a link: its target is replaced, and a dangling link is an
-  // error.
-  std::string target = path, made, all = text();
-  struct stat known;
-  if (lstat(path.c_str(), &known) == 0 && S_ISLNK(known.st_mode)) {
-    char *real = realpath(path.c_str(), nullptr);
-    if (!real)
-      return errno;
-    target = real;
-    free(real);
-  }
-  int file = -1;
-  do {
-    made = target + ".tmp-" + std::to_string(static_cast<long>(getpid())) +
-           "-" + std::to_string(count++);
-    file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (file < 0 && errno == EEXIST);
-  if (file < 0)
-    return errno;
-  size_t done = 0;
-  int reason = 0;
-  while (!reason && done < all.size()) {
-    ssize_t wrote = ::write(file, all.data() + done, all.size() - done);
-    if (wrote > 0)
-      done += static_cast<size_t>(wrote);
-    else if (wrote == 0 || errno != EINTR)
-      reason = wrote == 0 ? ENOSPC : errno;
-  }
-  if (!reason && fsync(file) != 0)
-    reason = errno;
-  if (close(file) != 0 && !reason)
-    reason = errno;
-  if (!reason && std::rename(made.c_str(), target.c_str()) != 0)
-    reason = errno;
-  if (reason)
-    (void)unlink(made.c_str());
-  return reason;
 }
 
 namespace {
@@ -222,7 +189,7 @@ LockFile::Written LockFile::write(std::string &error) const {
   LockFile now;
   if (!now.read(path, error) || !now.merge(*this, error))
     return Written::Differs;
-  int reason = now.replace();
+  int reason = replaceFile(path, now.text());
   if (!reason)
     return Written::Yes;
   error = "cannot write the lock file " + path + ": " + std::strerror(reason);

@@ -44,6 +44,11 @@ public:
     No       ///< an I/O error
   };
 
+  /// The path of a file beside this one, which ends with `suffix` in place of
+  /// ".lock"; "" where there is no file.
+  std::string beside(const std::string &suffix) const;
+  /// Names the file.
+  void place(const std::string &at) { path = at; }
   /// Reads the file; a missing file counts as empty, and an empty path means no
   /// file. On failure returns false and sets the reason.
   bool read(const std::string &path, std::string &error);
@@ -66,8 +71,6 @@ private:
   bool merge(const LockFile &other, std::string &error);
   std::string text() const;
   bool parse(const std::string &text);
-  /// Replaces the file; returns 0 or an errno.
-  int replace() const;
 
   std::string path;
   std::map<std::string, std::string> facts, algorithms;

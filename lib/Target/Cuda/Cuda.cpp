@@ -148,9 +148,9 @@ constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 128;
 /// multiplication a row for each element: from 220 rows (TF32) or 440 (bf16)
 /// on, the matmuls take longer on an H100. Tiles have 128 or 256 rows. cuBLASLt
 /// multiplies bf16 three times as fast: its matmuls take longer from 570 rows
-/// (H200) to 1000 (H100) on.
+/// (H200) to 1000 (H100) on, so 2048 are enough.
 constexpr int64_t kChunkBytes = int64_t(128) << 20, kLeastChunkRows = 512,
-                  kLeastLibraryRows = 2048, kChunkRowStep = 128;
+                  kEnoughRows = 2048, kChunkRowStep = 128;
 /// A load of 16 bytes has eight 16-bit elements.
 constexpr int64_t kClassGroup = 8;
 
@@ -307,7 +307,7 @@ private:
     traits.mostAttentionColumns = kMostCudaColumns;
     traits.halfProducts = true;
     traits.lossChunks = {kChunkBytes, kLeastChunkRows, kChunkRowStep,
-                         kLeastLibraryRows, kClassGroup};
+                         kEnoughRows, kClassGroup};
     traits.bf16Products = true;
     traits.channelGroup = 4;
     traits.arenaAlignment = runtime::kDeviceAlignment;

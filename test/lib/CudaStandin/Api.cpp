@@ -180,10 +180,46 @@ STANDIN cuCtxGetCurrent(Context *context) {
 // Code
 //===----------------------------------------------------------------------===//
 
+static constexpr char kCompiled[] = "compiled by the stand-in\n";
+
+STANDIN cuLinkCreate_v2(unsigned, JitOption *, void **, LinkState *state) {
+  ENTER("cuLinkCreate", "");
+  *state = new LinkOpaque;
+  return kSuccess;
+}
+
+STANDIN cuLinkAddData_v2(LinkState state, JitInput, void *data, size_t size,
+                         const char *, unsigned, JitOption *, void **) {
+  ENTER("cuLinkAddData", text(int64_t(size)));
+  std::string code(static_cast<const char *>(data), size);
+  standin::PtxText parsed;
+  if (!parsePtx(code.c_str(), parsed).empty())
+    return kInvalidPtx;
+  state->code = kCompiled + code; // with the zero at its end
+  return kSuccess;
+}
+
+STANDIN cuLinkComplete(LinkState state, void **code, size_t *size) {
+  ENTER("cuLinkComplete", "");
+  *code = state->code.data();
+  *size = state->code.size();
+  return kSuccess;
+}
+
+STANDIN cuLinkDestroy(LinkState state) {
+  ENTER("cuLinkDestroy", "");
+  delete state;
+  return kSuccess;
+}
+
 STANDIN cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
                            JitOption *options, void **values) {
   std::string code = static_cast<const char *>(image);
-  ENTER("cuModuleLoadDataEx", text(int64_t(code.size())));
+  bool isCompiled = code.rfind(kCompiled, 0) == 0;
+  if (isCompiled)
+    code.erase(0, sizeof(kCompiled) - 1);
+  ENTER("cuModuleLoadDataEx",
+        text(int64_t(code.size())) + (isCompiled ? " compiled" : ""));
   auto made = std::make_unique<ModuleOpaque>();
   made->context = machine.current();
   made->bytes = static_cast<int64_t>(code.size());

@@ -89,6 +89,11 @@ struct ModuleOpaque {
   std::list<FunctionOpaque> functions;
 };
 
+/// Code that is compiled to be kept; here that is its text behind a mark.
+struct LinkOpaque {
+  std::string code;
+};
+
 /// A kernel launch with its parameters' values, or a library's kernel (`body`).
 struct Launch {
   Function function = nullptr;
