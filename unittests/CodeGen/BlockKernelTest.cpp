@@ -360,6 +360,23 @@ TEST(Ptx, ScanFindsWhatMustNotBe) {
   EXPECT_TRUE(reasons("\tadd.rn.f64 \t%fd1, %fd2, %fd3;", true).empty());
 }
 
+// Two approximations may be in kernels that are named; nothing else.
+TEST(Ptx, ScanAllowsNamedApproximations) {
+  auto isFound = [](const std::string &instruction, const std::string &in) {
+    std::string text =
+        ".visible .entry k(\n)\n{\n\t" + instruction + " \t%f1, %f2;\n}\n";
+    return !scanPtx(text, {}, /*tf32=*/false, {in}).empty();
+  };
+  for (const char *known : {"ex2.approx.ftz.f32", "rcp.approx.ftz.f32"}) {
+    EXPECT_FALSE(isFound(known, "k")) << known;
+    EXPECT_TRUE(isFound(known, "other")) << known;
+  }
+  for (const char *bad :
+       {"ex2.approx.f32", "tanh.approx.f32", "lg2.approx.ftz.f32",
+        "sqrt.approx.ftz.f32", "rcp.approx.ftz.f64", "div.full.f32"})
+    EXPECT_TRUE(isFound(bad, "k")) << bad;
+}
+
 TEST(Ptx, RefusesUnknownTargets) {
   std::unique_ptr<MLIRContext> context = blockContext();
   auto module = parseSourceString<ModuleOp>(pointwise(4), context.get());

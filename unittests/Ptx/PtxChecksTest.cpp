@@ -231,6 +231,7 @@ TEST(PtxChecks, Sectors) {
 TEST(PtxChecks, UnknownCode) {
   expectError(body("sin.approx.f32 %r2, %r1;\n"), {"line 14", "sin.approx"});
   expectError(body("add.approx.f32 %r2, %r1, %r1;\n"), {"'.approx'"});
+  expectError(body("ex2.approx.f32 %r2, %r1;\n"), {"'.approx.ftz.f32'"});
   expectError(body("add.rz.f32 %r2, %r1, %r1;\n"), {"'.rz'"});
   expectError(body("atom.global.add.u32 %r2, [%rd1], 1;\n"), {"atom"});
   expectError(body("add.s32 %r2, %rd1, 1;\n"), {"'%rd1' has 64 bits"});

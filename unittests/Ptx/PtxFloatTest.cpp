@@ -65,6 +65,42 @@ TEST(PtxFloat, NansAndZeros) {
   EXPECT_EQ(bits("max.f32", {f32(-0.0f), f32(0.0f)}), 0u);
 }
 
+// Approximations are as far off as the manual allows, and no farther: results
+// near to either side of the exact ones, and those that it states.
+TEST(PtxFloat, ApproximationsAreAsBadAsTheyMayBe) {
+  double up = 0, down = 0, furthest = 0;
+  for (int i = 1; i <= 40; ++i) {
+    float x = float(i) * 0.37f - 7.1f;
+    double exact = std::exp2(double(x));
+    double off = eval32("ex2.approx.ftz.f32", {f32(x)}) / exact - 1;
+    up = std::max(up, off), down = std::min(down, off);
+    exact = 1 / double(x);
+    float got = eval32("rcp.approx.ftz.f32", {f32(x)});
+    double unit = std::ldexp(1.0, std::ilogb(exact) - 23);
+    furthest = std::max(furthest, std::abs(got - exact) / unit);
+  }
+  EXPECT_GT(up, 0x1.8p-23);
+  EXPECT_LE(up, 0x1p-22);
+  EXPECT_LT(down, -0x1.8p-23);
+  EXPECT_GE(down, -0x1p-22);
+  EXPECT_GT(furthest, 0.75);
+  EXPECT_LE(furthest, 1);
+  auto ex2 = [](float x) { return eval32("ex2.approx.ftz.f32", {f32(x)}); };
+  EXPECT_EQ(ex2(-INFINITY), 0);
+  EXPECT_EQ(ex2(INFINITY), INFINITY);
+  EXPECT_EQ(ex2(0), 1);
+  EXPECT_EQ(ex2(128.5f), INFINITY);
+  EXPECT_EQ(ex2(-126.5f), 0);
+  EXPECT_EQ(bits("ex2.approx.ftz.f32", {b32(kOtherNan)}), kNan);
+  EXPECT_EQ(bits("ex2.approx.ftz.f32", {b32(kSubnormal)}), f32(1).bits);
+  auto rcp = [](float x) { return bits("rcp.approx.ftz.f32", {f32(x)}); };
+  EXPECT_EQ(rcp(-INFINITY), kMinus);
+  EXPECT_EQ(rcp(-0.0f), f32(-INFINITY).bits);
+  EXPECT_EQ(rcp(0x1p127f), 0u);
+  EXPECT_EQ(rcp(std::bit_cast<float>(kSubnormal)), f32(INFINITY).bits);
+  EXPECT_EQ(rcp(NAN), kNan);
+}
+
 /// Whether the comparison holds.
 bool holds(const std::string &comparison, Value a, Value b) {
   std::string text = a.type == "b64" ? "%rd" : a.type == "b16" ? "%rs" : "%r";

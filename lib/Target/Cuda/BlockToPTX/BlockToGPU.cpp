@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
+#include "Approximations.h"
 #include "Mma.h"
 #include "ckopt/Target/Cuda/BlockToPTX/Passes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -191,6 +192,7 @@ static PtxKernel describe(const Kernel &kernel) {
   info.block = kernel.block;
   info.sharedBytes = kernel.sharedBytes;
   info.usesF64 = usesF64(kernel);
+  info.approximates = usesApproximations(kernel);
   return info;
 }
 
@@ -217,6 +219,7 @@ LogicalResult blockform::lowerToGPU(ModuleOp module,
     PtxKernel info = describe(kernel);
     TreeCount trees = mergeLaneSteps(kernel);
     expandMma(kernel, /*byWarps=*/true);
+    expandApproximations(kernel, /*onDevice=*/true);
     info.shuffledTrees = trees.shuffled;
     info.plainTrees = trees.plain;
     if (infos)

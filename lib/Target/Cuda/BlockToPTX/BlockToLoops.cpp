@@ -8,6 +8,7 @@
 // entry, which reverses the order and lets buffers start with other bytes.
 //
 //===----------------------------------------------------------------------===//
+#include "Approximations.h"
 #include "Mma.h"
 #include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Target/Cuda/BlockToPTX/Passes.h"
@@ -141,6 +142,7 @@ struct BlockToLoops : ckopt::impl::BlockToLoopsPassBase<BlockToLoops> {
   void lower(Kernel &kernel) {
     expandCopies(kernel);
     expandMma(kernel, /*byWarps=*/false);
+    expandApproximations(kernel, /*onDevice=*/false);
     SmallVector<scf::ForallOp> threads;
     kernel.blocks->walk([&](scf::ForallOp forall) {
       if (forall != kernel.blocks)

@@ -5,6 +5,7 @@
 // Emits the same bytes on every machine: no toolkit is looked for, no library
 // linked, no environment read. Nothing may change rounding: no contraction, no
 // fast-math, no vectorizers; division and square root are correctly rounded.
+// Only approximations that the block form names are made.
 // The text is scanned before it is returned.
 //
 //===----------------------------------------------------------------------===//
@@ -123,10 +124,15 @@ static llvm::Error checkText(PtxModule &result, const PtxOptions &options) {
     if (kernel.usesF64)
       mayUseF64[kernel.symbol] = &kernel;
   // LLVM may have folded vector accesses away.
-  for (PtxKernel &kernel : result.kernels)
+  std::vector<std::string> approximating;
+  for (PtxKernel &kernel : result.kernels) {
     kernel.usesF64 = false;
+    if (kernel.approximates)
+      approximating.push_back(kernel.symbol);
+  }
   std::string problems;
-  for (const PtxViolation &found : scanPtx(result.text, {}, options.tf32)) {
+  for (const PtxViolation &found :
+       scanPtx(result.text, {}, options.tf32, approximating)) {
     PtxKernel *wide = mayUseF64.lookup(found.kernel);
     if (wide && isAboutF64(found))
       wide->usesF64 = true;

@@ -22,6 +22,10 @@ using llvm::StringRef;
 
 static constexpr char kUnaskedF64[] = "f64 that the kernel did not ask for";
 
+/// Approximations that a kernel may ask for (block.approx_*).
+static constexpr StringRef kApproximations[] = {"ex2.approx.ftz.f32",
+                                                "rcp.approx.ftz.f32"};
+
 /// Returns the bits of a float type's name; 0 for other parts of an
 /// instruction's name.
 static unsigned floatBits(StringRef part) {
@@ -41,8 +45,10 @@ namespace {
 /// Scans the text line by line.
 class Scanner {
 public:
-  Scanner(StringRef text, ArrayRef<std::string> f64Kernels, bool tf32)
-      : text(text), f64Kernels(f64Kernels), tf32(tf32) {}
+  Scanner(StringRef text, ArrayRef<std::string> f64Kernels, bool tf32,
+          ArrayRef<std::string> approximating)
+      : text(text), f64Kernels(f64Kernels), tf32(tf32),
+        approximating(approximating) {}
   std::vector<PtxViolation> run();
 
 private:
@@ -55,6 +61,7 @@ private:
   StringRef text, line, kernel;
   ArrayRef<std::string> f64Kernels;
   bool tf32;
+  ArrayRef<std::string> approximating;
   unsigned number = 0;
   std::vector<PtxViolation> violations;
 };
@@ -91,8 +98,14 @@ void Scanner::scanInstruction(StringRef name) {
     types += bits || (part.size() > 1 && llvm::is_contained("bsu", part[0]) &&
                       llvm::all_of(part.drop_front(), llvm::isDigit));
   }
-  if (llvm::is_contained(parts, "approx") || llvm::is_contained(parts, "full"))
-    found("approximate function");
+  if (llvm::is_contained(parts, "approx") ||
+      llvm::is_contained(parts, "full")) {
+    if (!llvm::is_contained(kApproximations, name))
+      found("approximate function");
+    else if (!llvm::is_contained(approximating, kernel))
+      found("approximate function that the kernel did not ask for");
+    return;
+  }
   if (llvm::is_contained(parts, "local"))
     found("memory of each thread in place of registers");
   if (floats.empty())
@@ -159,9 +172,11 @@ std::vector<PtxViolation> Scanner::run() {
   return std::move(violations);
 }
 
-std::vector<PtxViolation>
-ckopt::scanPtx(StringRef text, ArrayRef<std::string> f64Kernels, bool tf32) {
-  return Scanner(text, f64Kernels, tf32).run();
+std::vector<PtxViolation> ckopt::scanPtx(StringRef text,
+                                         ArrayRef<std::string> f64Kernels,
+                                         bool tf32,
+                                         ArrayRef<std::string> approximating) {
+  return Scanner(text, f64Kernels, tf32, approximating).run();
 }
 
 bool blockform::isAboutF64(const PtxViolation &violation) {

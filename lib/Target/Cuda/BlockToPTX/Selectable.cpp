@@ -5,7 +5,8 @@
 // LLVM's NVPTX target ends the process if an operation has no code, or it calls
 // a function that is never linked. So everything is checked here first against
 // the list of operations that the target selects by itself, without
-// approximations; others are reported by name and location.
+// approximations that were not asked for; others are reported by name and
+// location.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -24,10 +25,11 @@ using namespace ckopt::blockform;
 /// arith has code except the remainder of floats.
 static const llvm::StringSet<> &selectable() {
   static const llvm::StringSet<> names = {
-      "block.commit_copies", "block.copy_async", "block.mma",
-      "block.round_tf32", "block.wait_copies", "math.absf", "math.absi",
-      "math.ceil", "math.copysign", "math.ctlz", "math.ctpop", "math.cttz",
-      "math.floor", "math.fma", "math.roundeven", "math.sqrt", "math.trunc",
+      "block.approx_exp2", "block.approx_reciprocal", "block.commit_copies",
+      "block.copy_async", "block.mma", "block.round_tf32", "block.wait_copies",
+      "math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz",
+      "math.ctpop", "math.cttz", "math.floor", "math.fma", "math.roundeven",
+      "math.sqrt", "math.trunc",
       // Lanes.
       "vector.bitcast", "vector.broadcast", "vector.constant_mask",
       "vector.create_mask", "vector.extract", "vector.extract_strided_slice",

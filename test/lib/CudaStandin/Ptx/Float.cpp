@@ -6,6 +6,12 @@
 // and approximations (.approx, .full) are errors, because the compiler's
 // results must be the same on every device.
 //
+// Except two approximations, of which the manual states the error and results
+// for zero, infinity and NaN. Elsewhere the exact result is moved by what the
+// error leaves beside rounding, up or down as bits of the operand have it: no
+// device may be worse. A CPU's code for the same kernel has the same model
+// (lib/Target/Cuda/BlockToPTX/Approximations.cpp), and must have the same bits.
+//
 //===----------------------------------------------------------------------===//
 #include "FloatBits.h"
 
@@ -80,6 +86,32 @@ template <typename T, bool Ftz> struct FloatOp {
   }
 };
 
+/// Returns `exact`, of x, off by about `share`, as f32.
+static float moved(float x, double exact, double share) {
+  uint32_t bits = bitsOfFloat(x);
+  bool up = (bits ^ bits >> 16) & 1; // of bf16 the upper half alone has bits
+  bool isStated = x + x == x;
+  return float(exact * (isStated ? 1.0 : up ? 1.0 + share : 1.0 - share));
+}
+/// Relative error 2^-22; subnormal operands and results are zero.
+static float ex2Approx(float x) {
+  x = flushed(x);
+  return result<true>(moved(x, std::exp2(double(x)), 0x1p-22 - 0x1.1p-24));
+}
+/// One unit in the last place, likewise.
+static float rcpApprox(float x) {
+  x = flushed(x);
+  return result<true>(moved(x, 1.0 / double(x), 0x1p-25));
+}
+
+/// Decodes them: only as .ftz.f32.
+static void decodeApproximate(Decoder &d, Type type, bool ftz) {
+  if (type != Type::F32 || !ftz)
+    return (void)d.fail("only '.approx.ftz.f32' is known");
+  d.in.run = d.op == "ex2" ? lanewise<&ex2Approx> : lanewise<&rcpApprox>;
+  (void)d.defUse(type, {type});
+}
+
 template <typename T, bool Ftz>
 static Execute pick(std::string_view op, bool nan) {
   using F = FloatOp<T, Ftz>;
@@ -102,7 +134,7 @@ static Execute pick(std::string_view op, bool nan) {
 static bool isArithmetic(std::string_view op) {
   for (std::string_view known :
        {"add", "sub", "mul", "div", "fma", "mad", "rcp", "sqrt", "neg", "abs",
-        "copysign", "min", "max"})
+        "copysign", "min", "max", "ex2"})
     if (op == known)
       return true;
   return false;
@@ -117,6 +149,14 @@ bool decodeFloat(Decoder &d) {
   bool ftz = d.take("ftz");
   if (ftz && (!single || d.op == "copysign")) {
     (void)d.fail("'.ftz' is for f32");
+    return true;
+  }
+  bool approximate = (d.op == "ex2" || d.op == "rcp") && d.take("approx");
+  if (approximate || d.op == "ex2") {
+    if (!approximate)
+      (void)d.fail("'.approx' is needed");
+    else
+      decodeApproximate(d, type, ftz);
     return true;
   }
   bool rounded = d.take("rn");

@@ -19,4 +19,13 @@
 #define GET_OP_CLASSES
 #include "ckopt/Dialect/Block/IR/BlockOps.h.inc"
 
+namespace ckopt::block {
+
+/// Returns whether devices may have different results of the operation.
+inline bool isApproximate(mlir::Operation *op) {
+  return mlir::isa<ApproxExp2Op, ApproxReciprocalOp>(op);
+}
+
+} // namespace ckopt::block
+
 #endif // CKOPT_DIALECT_BLOCK_IR_BLOCKDIALECT_H

@@ -94,6 +94,31 @@ def Block_RoundTf32Op : Op<Block_Dialect, "round_tf32", [
 }
 
 //===----------------------------------------------------------------------===//
+// Functions that a GPU approximates
+//===----------------------------------------------------------------------===//
+
+/// Each device has a result of its own within the error, which is relative.
+/// A CPU computes the exact one and changes it by as much, up or down as the
+/// operand's bits have it, so that what is tested there holds for any device.
+class Block_ApproximateOp<string name, string instruction, string error>
+    : Op<Block_Dialect, name, [Pure, AllTypesMatch<["x", "y"]>]> {
+  let description = "This is `" # instruction # "`, off by at most " # error #
+      [{. Subnormal operands and results are zero.}];
+  let arguments = (ins Block_Floats:$x);
+  let results = (outs Block_Floats:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+def Block_ApproxExp2Op
+    : Block_ApproximateOp<"approx_exp2", "ex2.approx.ftz.f32", "2^-22"> {
+  let summary = "2 to the power of x, about";
+}
+def Block_ApproxReciprocalOp
+    : Block_ApproximateOp<"approx_reciprocal", "rcp.approx.ftz.f32", "2^-23"> {
+  let summary = "1 / x, about";
+}
+
+//===----------------------------------------------------------------------===//
 // Copies that are on their way while threads compute
 //===----------------------------------------------------------------------===//
 

@@ -81,6 +81,7 @@ struct PtxKernel {
   int64_t grid = 1, block = 1; ///< x; y and z are 1
   int64_t sharedBytes = 0;     ///< static shared memory of a block
   bool usesF64 = false;        ///< uses f64 because its source does
+  bool approximates = false;   ///< uses approximations, likewise
   /// Counts of accesses of global memory in the code: 16 bytes wide, and
   /// narrower.
   int64_t wideAccesses = 0, narrowAccesses = 0;
@@ -123,11 +124,12 @@ struct PtxViolation {
 };
 
 /// Finds calls of undefined functions, local memory, device malloc, dynamic
-/// shared memory, float arithmetic without rounding mode, approximations, float
-/// atomics, f64 in kernels not named in `f64Kernels`, and TF32 unless `tf32`.
-std::vector<PtxViolation> scanPtx(llvm::StringRef text,
-                                  llvm::ArrayRef<std::string> f64Kernels = {},
-                                  bool tf32 = false);
+/// shared memory, float arithmetic without rounding mode, approximations (but
+/// ex2 and rcp of f32 in the kernels `approximating`), float atomics, f64
+/// in kernels not named in `f64Kernels`, and TF32 unless `tf32`.
+std::vector<PtxViolation>
+scanPtx(llvm::StringRef text, llvm::ArrayRef<std::string> f64Kernels = {},
+        bool tf32 = false, llvm::ArrayRef<std::string> approximating = {});
 
 /// The figures that ptxas reports for a kernel.
 struct AssembledKernel {
