@@ -79,6 +79,77 @@ TEST(HalfScalars, AreRoundedInline) {
   }
 }
 
+/// bf16, where a device's tensors may lie.
+struct alignas(64) Halves {
+  uint16_t bits[16];
+};
+
+/// Returns what a kernel of one op makes of x.
+static Halves resultOf(const KernelJit &jit, Halves x) {
+  Halves y;
+  void *args[] = {x.bits, y.bits};
+  if (jit.isOnDevice())
+    EXPECT_EQ(jit.launch(0, args, nullptr, nullptr), "");
+  else
+    jit.run(args, nullptr, nullptr);
+  return y;
+}
+
+// Launches approximate functions where the module says so (a step in 16 bits):
+// all elements alike, but row ops only if a tensor is in 16 bits.
+TEST(Approximations, AreOfStepsInHalves) {
+  auto approximates = [](const std::string &kind, const std::string &op,
+                         const std::string &element, bool inHalves) {
+    std::string type = "tensor<4x16x" + element + ">";
+    std::string text = kernelText(kind, "%x: " + type, type,
+                                  "%0 = ckopt." + op + " : (" + type + ") -> " +
+                                      type + "\n return %0 : " + type + "\n");
+    if (inHalves)
+      text = "module attributes {ckopt.approximates} {" + text + "}";
+    auto jit = KernelJit::onDevice(text);
+    EXPECT_TRUE(jit->ok()) << jit->error();
+    return jit->approximates();
+  };
+  EXPECT_FALSE(approximates("elementwise", "exp %x", "f32", false));
+  EXPECT_TRUE(approximates("elementwise", "exp %x", "f32", true));
+  const std::string softmax = "softmax %x {axis = 1}";
+  EXPECT_FALSE(approximates("row", softmax, "bf16", false));
+  EXPECT_FALSE(approximates("row", softmax, "f32", true));
+  EXPECT_TRUE(approximates("row", softmax, "bf16", true));
+}
+
+// A GPU's approximations overflow, vanish and pass NaN on where the CPU's
+// functions do.
+TEST(Approximations, KeepTheEndsOfTheRange) {
+  constexpr uint16_t inf = 0x7F80, nan = 0x7FC0, minus = 0x8000;
+  // 89 and -200; 2^127 and -2^127; zeros.
+  const Halves x{{inf, minus | inf, nan, minus | nan, 0x42B2, 0xC348, 0x7F00,
+                  0xFF00, minus}};
+  const std::string type = "tensor<16xbf16>";
+  for (std::string op : {"exp", "sigmoid", "tanh", "gelu", "gelu {tanh}"}) {
+    std::string name = op.substr(0, op.find(' ')),
+                flags = op.substr(name.size());
+    std::string text =
+        "module attributes {ckopt.approximates} {" +
+        kernelText("elementwise", "%x: " + type, type,
+                   "%0 = ckopt." + name + " %x" + flags + " : (" + type +
+                       ") -> " + type + "\n return %0 : " + type + "\n") +
+        "}";
+    KernelJit cpu(text);
+    auto ptx = KernelJit::launchedBy(interpretPtx, text);
+    ASSERT_TRUE(cpu.ok() && ptx->ok()) << cpu.error() << ptx->error();
+    EXPECT_TRUE(ptx->approximates()) << op;
+    Halves wanted = resultOf(cpu, x), result = resultOf(*ptx, x);
+    for (size_t i = 0; i < std::size(x.bits); ++i) {
+      uint16_t want = wanted.bits[i], got = result.bits[i];
+      bool isNan = (want & 0x7FFF) > inf;
+      EXPECT_EQ((got & 0x7FFF) > inf, isNan) << op << " of " << x.bits[i];
+      if (!isNan)
+        EXPECT_EQ(got, want) << op << " of " << x.bits[i];
+    }
+  }
+}
+
 /// Returns the mean and variance of the columns of [rows, columns], one after
 /// another.
 static std::vector<float> columnMoments(int64_t rows, int64_t columns,

@@ -5,13 +5,14 @@
 // Every kernel of the golden networks, of ResNet-50 and of GPT-2 small
 // (forward, backward, optimizer, dropout), as the last form before threads:
 // threads and blocks ascending and descending give the same bits; what only
-// computes or moves elements gives the CPU's bits; each element of all else is
-// within 1e-5 of the interpreter's, or of the largest element of the result,
-// or, for sums of n elements that cancel, within 1e-6 * sqrt(n) of the largest
-// operand. Each operand and result ends at an inaccessible page, or less than
-// 64 bytes of a pattern before it; operands and patterns stay as they are. The
-// PTX of each runs in the interpreter of test/lib/CudaStandin/Ptx, to the bits
-// of the block form (products on tensor cores: within the same tolerance).
+// computes or moves elements, and approximates nothing, gives the CPU's bits;
+// each element of all else is within 1e-5 of the interpreter's, or of the
+// largest element of the result, or, for sums of n elements that cancel, within
+// 1e-6 * sqrt(n) of the largest operand. Each operand and result ends at an
+// inaccessible page, or less than 64 bytes of a pattern before it; operands and
+// patterns stay as they are. The PTX of each runs in the interpreter of
+// test/lib/CudaStandin/Ptx, to the bits of the block form (products on tensor
+// cores: within the same tolerance).
 //
 // The reduced networks (test/data/models/reduced) have few elements, chosen so
 // that what follows occurs, which is checked:

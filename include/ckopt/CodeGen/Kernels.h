@@ -37,6 +37,12 @@ namespace ckopt {
 /// them.
 inline constexpr llvm::StringLiteral kOpenSizesAttr = "ckopt.open_sizes";
 
+/// On modules whose kernels store 16-bit floats between each other (pass
+/// mixed-precision): launches compute functions of elements by a GPU's own
+/// approximations. All of them do, since an expression must have the same bits
+/// in every kernel that computes it.
+inline constexpr llvm::StringLiteral kApproximatesAttr = "ckopt.approximates";
+
 /// One parallel loop: ckrt_parallel_for(symbol, args, scalars, trip, grain,
 /// scratch), or a launch of `trip` blocks.
 struct KernelStage {

@@ -25,6 +25,7 @@ AttentionTile::AttentionTile(Emitter &e, const runtime::AttentionDesc &desc,
       fill(float(llvm::bit_cast<double>(a.fill))),
       keptFactor(1 / (1 - float(llvm::bit_cast<double>(a.ratio)))),
       cap(llvm::bit_cast<double>(a.cap)) {
+  e.approximates = form.tf32 || (e.approximates && !in.q.element.isF32());
   if (!a.hasDropout)
     return;
   Type i64 = e.b.getI64Type();
@@ -384,7 +385,7 @@ void AttentionTile::finish(TileProducts &tile, const Forward &f) {
       Value isFinite =
           e.cmpf(arith::CmpFPredicate::OLT, e.abs(lse), number(-kEmpty));
       lost = e.select(isFinite, lost, number(0));
-      Value factor = e.div(number(keptFactor), sum);
+      Value factor = e.quotient(number(keptFactor), sum);
       factors.push_back(
           e.select(isEmpty, number(a.zeroEmptyRows ? 0 : NAN), factor));
       Value isFirst =

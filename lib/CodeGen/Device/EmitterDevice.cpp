@@ -26,6 +26,9 @@ Emitter::Emitter(Launch, func::FuncOp kernel, func::FuncOp launch,
   indexType = b.getI32Type();
   report.lanes = lanes;
   levels.push_back({nullptr, nextLevelId++});
+  auto module = kernel->getParentOfType<ModuleOp>();
+  approximates = approximatesElements =
+      module && module->hasAttr(kApproximatesAttr);
 }
 
 Emitter Emitter::forLaunch(func::FuncOp kernel, func::FuncOp launch,

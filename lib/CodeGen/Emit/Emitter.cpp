@@ -10,6 +10,7 @@
 #include "Models/ElementModel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -247,6 +248,7 @@ Value Emitter::emitAt(Value tensor, Index index) {
     fail(op, Twine("no element model of ") + op->getName().getStringRef());
     return {};
   }
+  llvm::SaveAndRestore allowed(approximates, approximatesElements);
   return model->emit(op, cast<OpResult>(tensor).getResultNumber(), index,
                      *this);
 }

@@ -282,6 +282,7 @@ private:
   Value thread, zeroTable;
   SmallVector<Value> argPtrs;
   int64_t launchScalars = 0;
+  bool approximatesElements = false; ///< kApproximatesAttr, in a launch
   SmallVector<Dim> dims;
   SmallVector<Symbol> symbols;
   SmallVector<Level> levels;

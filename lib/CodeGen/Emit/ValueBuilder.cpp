@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ValueBuilder.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
 
 using namespace mlir;
 using namespace ckopt::codegen;
@@ -71,6 +72,12 @@ Value ValueBuilder::div(Value x, Value y) {
   return arith::DivFOp::create(b, x, y);
 }
 
+Value ValueBuilder::quotient(Value x, Value y) {
+  if (!approximatesOf(y))
+    return div(x, y);
+  return mul(x, block::ApproxReciprocalOp::create(b, y.getType(), y));
+}
+
 Value ValueBuilder::fma(Value x, Value y, Value z) {
   match(x, y);
   match(x, z);
@@ -118,6 +125,10 @@ Value ValueBuilder::maximum(Value x, Value y, bool isSigned) {
       return ori(x, y);
     return isSigned ? Value(arith::MaxSIOp::create(b, x, y))
                     : Value(arith::MaxUIOp::create(b, x, y));
+  }
+  if (approximatesOf(x)) { // the same, but +0 > -0, by one instruction
+    match(x, y);
+    return arith::MaximumFOp::create(b, x, y);
   }
   // Select x if x > y or x is NaN; a NaN in y fails both tests.
   Value larger = select(cmpf(arith::CmpFPredicate::OGT, x, y), x, y);

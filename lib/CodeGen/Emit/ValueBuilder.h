@@ -29,6 +29,10 @@ public:
 
   mlir::ImplicitLocOpBuilder b;
   const unsigned lanes;
+  /// Set while functions of f32 are to be a GPU's own approximations: in
+  /// launches of a module with kApproximatesAttr (but for row ops and attention
+  /// only if a tensor has 16 bits), and in attention by TF32.
+  bool approximates = false;
 
   static bool isVector(Value v) {
     return mlir::isa<mlir::VectorType>(v.getType());
@@ -62,6 +66,9 @@ public:
   Value mul(Value x, Value y);
   /// These take floats; ElementwiseModels.cpp has integer versions.
   Value div(Value x, Value y);
+  /// Returns x / y, where approximations are allowed by the reciprocal, which
+  /// is zero for y beyond 2^126.
+  Value quotient(Value x, Value y);
   Value fma(Value x, Value y, Value z); ///< x * y + z, one rounding; floats
   Value neg(Value x);
   Value abs(Value x);
@@ -79,6 +86,10 @@ public:
   Value shr(Value x, int64_t bits); ///< logical
   Value bitcast(Type element, Value x);
 
+  /// Returns whether functions of x may be approximations.
+  bool approximatesOf(Value x) const {
+    return approximates && elementType(x).isF32();
+  }
   /// Applies `fn` to each lane of v (libm functions).
   Value perLane(mlir::ArrayRef<Value> operands,
                 llvm::function_ref<Value(mlir::ArrayRef<Value>)> fn);

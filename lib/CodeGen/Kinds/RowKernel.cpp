@@ -169,6 +169,13 @@ protected:
 private:
   /// Computes a row or column, by a thread or by a block.
   void emitItem(Emitter &e, Value t) {
+    e.approximates &=
+        llvm::any_of(llvm::concat<const Type>(kernel.getArgumentTypes(),
+                                              kernel.getResultTypes()),
+                     [](Type type) {
+                       Type element = getElementTypeOrSelf(type);
+                       return element.isF16() || element.isBF16();
+                     });
     SmallVector<Value> outer = split(e, t, trips);
     SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
     for (auto [i, l] : llvm::enumerate(kept))

@@ -76,7 +76,7 @@ static void emitSoftmax(RowContext &row) {
       row.store(0, i, x);
     return x;
   });
-  Value scale = e.div(e.like(sum, 1), sum);
+  Value scale = e.quotient(e.like(sum, 1), sum);
   row.forEach([&](Index i) {
     row.store(0, i, e.mul(keep ? row.stored(0, i) : exponential(i), scale));
   });

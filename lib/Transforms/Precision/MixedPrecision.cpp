@@ -430,6 +430,7 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
     for (func::FuncOp function : functions)
       rewriter.run(function);
     eraseUnusedKernels(getOperation());
+    getOperation()->setAttr(kApproximatesAttr, UnitAttr::get(&getContext()));
     if (keep && !rewriter.keptSome())
       getOperation().emitWarning()
           << Setting("keep-f32") + ": no node is named '" + keepF32 + "'";

@@ -1,7 +1,7 @@
-"""scan_ptx.py [--allow-f64] ARTIFACT...: fails if the PTX of an artifact holds what a step must
-not: calls, local memory, allocations, dynamic shared memory, arithmetic without a
-rounding mode, approximations, or f64 that nobody asked for. Assembles it with
-ptxas where that is installed."""
+"""scan_ptx.py [--allow-f64] [--approximates] ARTIFACT...: fails if the PTX of an artifact holds
+what a step must not: calls, local memory, allocations, dynamic shared memory, arithmetic without a
+rounding mode, approximations, or f64 that nobody asked for. With --approximates it has to have
+two approximations, and may have no other one. Assembles it with ptxas where that is installed."""
 
 import json
 import os
@@ -26,21 +26,29 @@ FORBIDDEN = {
 }
 
 
+APPROXIMATIONS = ["ex2.approx.ftz.f32", "rcp.approx.ftz.f32"]
+
+
 def ptxas():
     home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     return shutil.which("ptxas") or shutil.which(os.path.join(home, "bin", "ptxas"))
 
 
-def scan(folder, allow_f64):
+def scan(folder, allow_f64, approximates):
     text = (folder / "kernels.ptx").read_text()
     step = json.loads((folder / "step.json").read_text())
     patterns = dict(FORBIDDEN)
     if not allow_f64:
         patterns["f64"] = r"\.f64\b"
     failures = []
+    scanned = text
+    for instruction in APPROXIMATIONS if approximates else []:
+        if instruction not in text:
+            failures.append("%s: no %s" % (folder, instruction))
+        scanned = scanned.replace(instruction, "allowed")
     if ".target sm_%d" % step["sm"] not in text or ".version " + step["ptx"] not in text:
         failures.append("%s: its target or PTX version is not what step.json says" % folder)
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(scanned.splitlines(), 1):
         code = line.split("//")[0]
         for what, pattern in patterns.items():
             if re.search(pattern, code):
@@ -60,9 +68,9 @@ def scan(folder, allow_f64):
 
 
 failures = []
-allowed = sys.argv[1:2] == ["--allow-f64"]
-for name in sys.argv[1 + allowed :]:
-    found, kernels = scan(pathlib.Path(name), allowed)
+flags = [word for word in sys.argv[1:] if word.startswith("--")]
+for name in sys.argv[1 + len(flags) :]:
+    found, kernels = scan(pathlib.Path(name), "--allow-f64" in flags, "--approximates" in flags)
     failures += found
     print("%s: %d kernels" % (pathlib.Path(name).name, kernels))
 print("assembled by ptxas" if ptxas() else "ptxas is not installed: NOT assembled")

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include "ckopt/CodeGen/Optimize.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Reference/Interpreter.h"
 #include "ckopt/Target/Cuda/BlockToPTX/BlockToPTX.h"
@@ -121,6 +122,7 @@ struct KernelJit::Impl {
   std::vector<Launch> launches;     ///< of a device; null: nothing to do
   std::vector<unsigned> numScalars; ///< parameters of each launch
   bool descending = false;          ///< of these
+  bool approximates = false;        ///< likewise
   std::unique_ptr<KernelLauncher> launcher; ///< instead of code
   bool ok = false;
   std::string error;
@@ -173,6 +175,9 @@ bool KernelJit::Impl::emit(ModuleOp into) {
       Type scalar = IntegerType::get(kernel.getContext(), 64);
       numScalars.push_back(
           launch ? llvm::count(launch.getArgumentTypes(), scalar) : 0);
+      if (launch)
+        launch.walk(
+            [&](Operation *op) { approximates |= block::isApproximate(op); });
     }
   return true;
 }
@@ -353,6 +358,7 @@ std::vector<std::string> KernelJit::launchOnZeros() const {
 bool KernelJit::ok() const { return impl->ok; }
 const std::string &KernelJit::error() const { return impl->error; }
 bool KernelJit::isOnDevice() const { return runsBlocks(impl->options); }
+bool KernelJit::approximates() const { return impl->approximates; }
 const KernelCode &KernelJit::code() const { return impl->code; }
 func::FuncOp KernelJit::kernel() const { return impl->kernel; }
 MLIRContext &KernelJit::context() const { return *impl->kernel->getContext(); }

@@ -9,8 +9,8 @@
 // sharing bytes; no write to operands or outside of results. The same kernel in
 // block form, lowered to loops, must meet the same checks with threads and
 // blocks ascending and descending, and where it only computes or moves elements
-// give the CPU's bits. Its PTX, in the interpreter of test/lib/CudaStandin/Ptx,
-// must give the bits of the loops.
+// give the CPU's bits, unless it approximates functions. Its PTX, in the
+// interpreter of test/lib/CudaStandin/Ptx, must give the bits of the loops.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TEST_LIB_KERNELS_KERNELJIT_H
@@ -117,6 +117,8 @@ public:
   bool ok() const;
   const std::string &error() const;
   bool isOnDevice() const;
+  /// Whether launches have a device's approximations of functions.
+  bool approximates() const;
   const KernelCode &code() const;
   mlir::func::FuncOp kernel() const;
   mlir::MLIRContext &context() const;

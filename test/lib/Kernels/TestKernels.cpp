@@ -337,6 +337,7 @@ void TestKernelsPass::runOnOperation() {
     return signalPassFailure();
   }
   OwningOpRef<ModuleOp> own = ModuleOp::create(getOperation().getLoc());
+  (*own)->setAttrs(getOperation()->getAttrDictionary());
   std::vector<Group> groups;
   if (failed(collect(groups, *own)))
     return signalPassFailure();
