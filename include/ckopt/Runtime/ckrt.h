@@ -227,13 +227,13 @@ CKRT_EXPORT int64_t ckrt_arena_bytes(const ckrt_session *session);
 /* Meets the other processes that mpirun started: before sessions of a step of
  * several ranks are made. MPI may be initialized already. Another rank is
  * waited for at most so many seconds; 0: for ever. CKRT_RANK: why it cannot.
- * Since 8, as all that follows here. */
+ * Since 2, as all that follows here. */
 CKRT_EXPORT ckrt_status ckrt_world_open(double timeout);
 /* Meets them without MPI: for steps on devices, which NCCL connects. `rank` is
  * this process's number of `ranks`; rank 0 gives NCCL's id to the others
  * through the file, which all can see and which is gone afterwards; files of
  * earlier runs do no harm. Each rank is waited for `timeout` seconds (0: five
- * minutes for a rank to come, then for ever). Since 8. */
+ * minutes for a rank to come, then for ever). Since 2. */
 CKRT_EXPORT ckrt_status ckrt_world_open_nccl(const char *file, int32_t rank,
                                              int32_t ranks, double timeout);
 /* This process's number, from 0, and how many there are; alone: 0 and 1. */
@@ -363,7 +363,7 @@ typedef struct ckrt_device_report {
   int64_t used_bytes; /* in use before anything was loaded: by the session's
                          context and by all other processes and displays,
                          which no call of the driver's tells apart */
-  int64_t nccl_bytes; /* taken by NCCL, for a step of several ranks. Since 8 */
+  int64_t nccl_bytes; /* taken by NCCL, for a step of several ranks. Since 2 */
 } ckrt_device_report;
 /* Returns CKRT_INVALID_ARGUMENT on the CPU. Since 2. */
 CKRT_EXPORT ckrt_status ckrt_device(ckrt_session *session,
@@ -386,12 +386,12 @@ CKRT_EXPORT ckrt_status ckrt_device_free_bytes(int32_t ordinal, int64_t *bytes);
 
 /* Says which device each rank has: "rank 0 on cuda:0 (NVIDIA ...) of HOST, rank
  * 1 ..."; "" for a step of one process. Valid until the next call on this
- * thread. Since 8. */
+ * thread. Since 2. */
 CKRT_EXPORT const char *ckrt_rank_devices(ckrt_session *session);
 
 /* Tells who runs each product and convolution that libraries may run, once for
  * each distinct one. Fixed while the session is made, and written to the lock
- * file. CKRT_INVALID_ARGUMENT on the CPU. Since 9. */
+ * file. CKRT_INVALID_ARGUMENT on the CPU. Since 2. */
 CKRT_EXPORT ckrt_status ckrt_library_choices(ckrt_session *session,
                                              ckrt_library_hook hook,
                                              void *user);
@@ -417,7 +417,7 @@ CKRT_EXPORT ckrt_status ckrt_set_profile(ckrt_session *session,
  * that is not counted. The hook gets the seconds of one launch, the median over
  * the replays, once for every launch of the function in order; equal launches
  * get one figure. The arena's contents are lost. CKRT_INVALID_ARGUMENT on the
- * CPU, where ckrt_set_profile does it. Since 7. */
+ * CPU, where ckrt_set_profile does it. Since 2. */
 typedef void (*ckrt_launch_hook)(void *user, int64_t call, int64_t launch,
                                  double seconds);
 CKRT_EXPORT ckrt_status ckrt_time_launches(ckrt_session *session,

@@ -11,17 +11,16 @@
 #include <sstream>
 #include <sys/stat.h>
 
-using namespace ckopt;
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
 CodeFile::CodeFile(std::string path, const std::string &ptx)
     : path(std::move(path)),
-      ptxHash(hexText(DeviceHash::of(ptx.data(), ptx.size()))) {}
+      ptxHash(ckopt::hexText(DeviceHash::of(ptx.data(), ptx.size()))) {}
 
 std::string CodeFile::head(const std::string &code) const {
   return "ckopt-cubin 1 " + ptxHash + " " +
-         hexText(DeviceHash::of(code.data(), code.size())) + "\n";
+         ckopt::hexText(DeviceHash::of(code.data(), code.size())) + "\n";
 }
 
 std::string CodeFile::read() const {

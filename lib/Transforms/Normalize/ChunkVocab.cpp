@@ -57,8 +57,9 @@ static int64_t automaticRows(int64_t bytes, int64_t count,
   if (bytes < kLeastBytes)
     return count;
   int64_t fit = rule.mostBytes / (bytes / count);
-  int64_t least = std::max(
-      rule.leastRows, std::min(rule.enoughRows, llvm::divideCeil(count, 4)));
+  int64_t least =
+      std::max(rule.leastRows,
+               std::min(rule.enoughRows, int64_t(llvm::divideCeil(count, 4))));
   int64_t most = std::max(least, fit / rule.rowStep * rule.rowStep);
   int64_t chunks = llvm::divideCeil(count, most);
   int64_t rows = llvm::alignTo(llvm::divideCeil(count, chunks), rule.rowStep);
