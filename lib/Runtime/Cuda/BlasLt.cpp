@@ -282,18 +282,9 @@ bool LtKernel::enqueue(const Places &places, Stream stream,
   return true;
 }
 
-static void *openBlasLtFile(std::string &error) {
-  return openFirst("CKOPT_CUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"},
-                   error);
-}
-
-bool ckopt::runtime::cuda::isBlasLtHere() {
-  std::string error;
-  return openBlasLtFile(error) != nullptr;
-}
-
 bool BlasLt::open(std::string &error) {
-  void *library = openBlasLtFile(error);
+  void *library = openFirst("CKOPT_CUBLASLT",
+                            {"libcublasLt.so.13", "libcublasLt.so.12"}, error);
   if (!library)
     return false;
 #define CKOPT_ENTRY(member, symbol, result, parameters)                        \

@@ -411,17 +411,8 @@ bool DnnKernel::enqueue(const Places &places, Stream stream,
   return status == 0;
 }
 
-static void *openCudnnFile(std::string &error) {
-  return openFirst("CKOPT_CUDNN", {"libcudnn.so.9"}, error);
-}
-
-bool ckopt::runtime::cuda::isCudnnHere() {
-  std::string error;
-  return openCudnnFile(error) != nullptr;
-}
-
 bool Cudnn::open(std::string &error) {
-  void *library = openCudnnFile(error);
+  void *library = openFirst("CKOPT_CUDNN", {"libcudnn.so.9"}, error);
   if (!library)
     return false;
 #define CKOPT_ENTRY(member, symbol, result, parameters)                        \

@@ -321,20 +321,12 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
     status = engine->checkDevice();
   if (status != CKRT_OK)
     return nullptr;
-  Context made = nullptr, popped = nullptr;
-  // CUDA's libraries contain CUDA's runtime, which uses a device's primary
-  // context. Without them our own context ends with its failures.
   engine->libraries =
       std::make_unique<Libraries>(program.manifest, lock, std::move(onRefused));
-  engine->isPrimary = engine->libraries->areUsed() ||
-                      std::any_of(program.manifest.primitives.begin(),
-                                  program.manifest.primitives.end(),
-                                  [](const PrimitiveDesc &primitive) {
-                                    return isOfRanks(primitive.kind);
-                                  });
-  Result result = engine->isPrimary
-                      ? driver->primaryRetain(&made, engine->device)
-                      : driver->ctxCreate(&made, 0, engine->device);
+  // CUDA's runtime uses a device's primary context, and with it its libraries
+  // and all who share memory with a step.
+  Context made = nullptr;
+  Result result = driver->primaryRetain(&made, engine->device);
   if (result != kSuccess) {
     // During a step this result means that the device was lost; here, that it
     // was never available.
@@ -347,9 +339,7 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
                  : engine->failed("cannot make a context", result);
     return nullptr;
   }
-  engine->ownContext = made;
-  if (!engine->isPrimary)
-    (void)driver->ctxPopCurrent(&popped); // its creation made it current
+  engine->retained = made;
   Current current(*driver, made);
   size_t available = 0, total = 0;
   result = current.result;
@@ -379,11 +369,11 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
 }
 
 Engine::~Engine() {
-  if (!ownContext)
+  if (!retained)
     return;
   {
     // Failures are ignored here: a lost device frees nothing.
-    Current current(cuda, ownContext);
+    Current current(cuda, retained);
     libraries.reset();
     collectives.reset();
     if (arena)
@@ -391,10 +381,7 @@ Engine::~Engine() {
     if (module)
       (void)cuda.moduleUnload(module);
   }
-  if (isPrimary)
-    (void)cuda.primaryRelease(device);
-  else
-    (void)cuda.ctxDestroy(ownContext);
+  (void)cuda.primaryRelease(device);
 }
 
 Result Engine::wait(Stream stream) {

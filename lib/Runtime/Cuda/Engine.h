@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Owns one context, one module and one allocation, which launching a call of
+// Holds a device's primary context, one module and one allocation, which launching a call of
 // the manifest needs; the order of launches is decided elsewhere. On failure,
 // all functions put the text into ckrt_last_error() and return a status; none
 // falls back to the CPU's memory.
@@ -69,7 +69,7 @@ public:
   static bool isOfGeneration(const ckrt_program &program);
 
   const Driver &driver() const { return cuda; }
-  Context context() const { return ownContext; }
+  Context context() const { return retained; }
   /// Returns the device address of a byte of the arena.
   DevicePointer at(int64_t offset) const {
     return arena + static_cast<DevicePointer>(offset);
@@ -133,8 +133,7 @@ private:
   const Driver &cuda;
   const Manifest &manifest;
   Device device = 0;
-  Context ownContext = nullptr;
-  bool isPrimary = false; ///< ownContext is the device's primary one
+  Context retained = nullptr; ///< the device's primary one
   Module module = nullptr;
   std::unique_ptr<Libraries> libraries;
   std::string libraryError; ///< the reason of a library's last refusal

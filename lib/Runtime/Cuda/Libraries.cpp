@@ -141,19 +141,6 @@ Libraries::Libraries(const Manifest &manifest, LockFile &lock,
       uses[i].key = lockKey(manifest.primitives[i], uses[i].workspace);
 }
 
-bool Libraries::areUsed() const {
-  for (size_t i = 0; i < uses.size(); ++i) {
-    const Use &use = uses[i];
-    std::string known = use.workspace < 0 ? "" : lock.algorithm(use.key);
-    if (use.workspace < 0 || isOwnKernel(known))
-      continue;
-    if (!use.hasOwn || !known.empty() ||
-        (isMatMul(manifest.primitives[i]) ? isBlasLtHere() : isCudnnHere()))
-      return true;
-  }
-  return false;
-}
-
 /// Replaces the library by our own kernel.
 void Libraries::takeOwn(Use &use, const ckopt::MessageText &why) {
   use.kernel.reset();

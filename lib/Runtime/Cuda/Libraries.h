@@ -30,8 +30,6 @@ public:
 
   /// Returns whether launches name libraries at all.
   bool hasCalls() const;
-  /// Returns whether a library may run any of them; needs no context.
-  bool areUsed() const;
   /// Opens libraries and fixes every algorithm.
   ckrt_status create(const ckrt_device_report &device);
   /// Returns the launches that do the call's work.

@@ -64,9 +64,6 @@ public:
 /// name other files to open.
 std::unique_ptr<Library> openBlasLt(std::string &error);
 std::unique_ptr<Library> openCudnn(std::string &error);
-/// Return whether the files can be opened.
-bool isBlasLtHere();
-bool isCudnnHere();
 
 /// Returns "", or the property of the descriptor for which the library has no
 /// kernel.
