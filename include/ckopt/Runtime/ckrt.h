@@ -305,6 +305,71 @@ CKRT_EXPORT ckrt_status ckrt_tensors_finite(ckrt_session *session,
 CKRT_EXPORT ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
                                          double value);
 
+/*--- Memory that others use, too --------------------------------------------*/
+
+/* Sessions of a device use its primary context, as CUDA's runtime and PyTorch
+ * do: addresses and streams of one are those of the others. A stream is a
+ * CUstream of it; NULL or 1 is the default stream, 2 that of the thread. One
+ * that is being captured into a graph is refused. All of this is
+ * CKRT_INVALID_ARGUMENT on the CPU, but for ckrt_tensor_locate. Since 4. */
+
+/* Where a tensor lies. */
+typedef struct ckrt_tensor_place {
+  size_t size;            /* sizeof(ckrt_tensor_place) */
+  void *data;             /* its first element */
+  const int64_t *strides; /* in elements, one a dimension */
+  int32_t device;         /* number of the device; -1: the host */
+} ckrt_tensor_place;
+/* Tells where a tensor lies until the session ends: it never moves. What has
+ * the role of a parameter, a state, or frozen keeps its value between runs;
+ * other bytes are also used for other things. */
+CKRT_EXPORT ckrt_status ckrt_tensor_locate(ckrt_session *session,
+                                           int64_t tensor,
+                                           ckrt_tensor_place *place);
+
+/* Puts what the session is given from now on behind all that the stream was
+ * given so far. */
+CKRT_EXPORT ckrt_status ckrt_wait_for_stream(ckrt_session *session,
+                                             void *stream);
+/* Puts what the stream is given from now on behind all that the session was
+ * given so far. The host does not wait. */
+CKRT_EXPORT ckrt_status ckrt_let_stream_wait(ckrt_session *session,
+                                             void *stream);
+
+/* An array of the caller's in memory of the session's device. */
+typedef struct ckrt_device_array {
+  size_t size; /* sizeof(ckrt_device_array) */
+  void *data;  /* its first element */
+  ckrt_dtype dtype;
+  int64_t rank;
+  const int64_t *shape;
+  const int64_t *strides; /* in elements; NULL: row-major */
+  /* Whose work made the array, and may use its memory again afterwards: both
+   * calls below come behind what it was given so far, and before what it is
+   * given from now on. */
+  void *stream;
+} ckrt_device_array;
+/* Copies an array to a tensor, or a tensor to an array, within the device:
+ * behind the last run and before the next one; the host does not wait.
+ * CKRT_MISMATCH: another type or shape, or bytes that are not dense in the
+ * order of the tensor's. Values are not looked at. */
+CKRT_EXPORT ckrt_status ckrt_tensor_write_array(ckrt_session *session,
+                                                int64_t tensor,
+                                                const ckrt_device_array *array);
+CKRT_EXPORT ckrt_status ckrt_tensor_read_array(ckrt_session *session,
+                                               int64_t tensor,
+                                               const ckrt_device_array *array);
+/* Copies an array to the host, in row-major order, and waits for it, but for
+ * no run. */
+CKRT_EXPORT ckrt_status ckrt_array_read(ckrt_session *session,
+                                        const ckrt_device_array *array,
+                                        void *data);
+/* Sets *finite to whether all numbers of a dense array are finite; those of
+ * integers are. Waits for the stream, but for no run. */
+CKRT_EXPORT ckrt_status ckrt_array_finite(ckrt_session *session,
+                                          const ckrt_device_array *array,
+                                          int *finite);
+
 /*--- Checks of a step's behaviour -------------------------------------------*/
 
 /* Returns the end of the highest byte of the arena that any step (or this

@@ -13,9 +13,9 @@
 using namespace ckopt::runtime;
 
 Backend::~Backend() = default;
+SharedDevice::~SharedDevice() = default;
 
-/// Returns whether `bytes` bytes of floats are finite.
-static bool areFinite(DType dtype, const char *from, int64_t bytes) {
+bool ckopt::runtime::areFinite(DType dtype, const char *from, int64_t bytes) {
   return dispatchDType(dtype, [&](auto zero) {
     using T = decltype(zero);
     bool finite = true;

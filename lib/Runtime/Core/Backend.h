@@ -35,9 +35,32 @@ struct LaunchTiming {
   void *user;
 };
 
+/// Memory of a device and streams that others use, too (ckrt_device_array).
+/// Arrays have a tensor's type and shape where one is given.
+class SharedDevice {
+public:
+  virtual ~SharedDevice();
+  virtual int32_t ordinal() const = 0;
+  virtual void *address(const TensorInfo &tensor) const = 0;
+  virtual ckrt_status waitFor(void *stream) = 0;
+  virtual ckrt_status letWait(void *stream) = 0;
+  /// Copies an array whose bytes lie as the tensor's do.
+  virtual ckrt_status copy(const TensorInfo &tensor,
+                           const ckrt_device_array &array, bool toTensor) = 0;
+  /// Copies bytes behind what the stream has so far, and waits.
+  virtual ckrt_status readBytes(const void *from, int64_t bytes, void *stream,
+                                char *to) = 0;
+  /// Looks at `bytes` bytes of floats of an array.
+  virtual ckrt_status isFinite(const ckrt_device_array &array, int64_t bytes,
+                               bool &finite) = 0;
+};
+
 class Backend {
 public:
   virtual ~Backend();
+
+  /// Returns the device that the session shares with others; null on the CPU.
+  virtual SharedDevice *shared() { return nullptr; }
 
   /// Returns host memory with the bytes of a tensor (Read, Update), or to be
   /// filled with them (Write), valid until close(). One tensor is open at a
@@ -97,6 +120,9 @@ protected:
 private:
   std::vector<char> copied; ///< by fetch()
 };
+
+/// Returns whether all of `bytes` bytes of numbers are finite.
+bool areFinite(DType dtype, const char *from, int64_t bytes);
 
 /// Both return null on failure, with the reason in ckrt_last_error() and its
 /// code in `status`. The linker decides which of them a library has: the small

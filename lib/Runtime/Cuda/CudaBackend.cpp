@@ -164,7 +164,7 @@ void CudaBackend::release() {
     flights.reset();
     finiteCheck.reset();
     pattern.reset();
-    for (Event event : {stepDone, copyDone, lossRead, fedTaken})
+    for (Event event : {stepDone, copyDone, lossRead, fedTaken, handover})
       if (event)
         (void)cuda.eventDestroy(event);
     for (Stream stream : {stepStream, copyStream, lossStream})
@@ -172,7 +172,7 @@ void CudaBackend::release() {
         (void)cuda.streamDestroy(stream);
   }
   graphs.clear();
-  stepDone = copyDone = lossRead = fedTaken = nullptr;
+  stepDone = copyDone = lossRead = fedTaken = handover = nullptr;
   stepStream = copyStream = lossStream = nullptr;
   engine.reset();
 }

@@ -25,7 +25,7 @@
 
 namespace ckopt::runtime::cuda {
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, SharedDevice {
 public:
   CudaBackend(ckrt_program &program, const ckrt_session_options &options);
   ~CudaBackend() override;
@@ -57,6 +57,19 @@ public:
   ckrt_status timeLaunches(size_t function,
                            const LaunchTiming &timing) override;
   ckrt_status libraryChoices(ckrt_library_hook hook, void *user) override;
+
+  // In CudaShared.cpp: arrays and streams of others.
+  SharedDevice *shared() override { return this; }
+  int32_t ordinal() const override { return options.device; }
+  void *address(const TensorInfo &tensor) const override;
+  ckrt_status waitFor(void *stream) override;
+  ckrt_status letWait(void *stream) override;
+  ckrt_status copy(const TensorInfo &tensor, const ckrt_device_array &array,
+                   bool toTensor) override;
+  ckrt_status readBytes(const void *from, int64_t bytes, void *stream,
+                        char *to) override;
+  ckrt_status isFinite(const ckrt_device_array &array, int64_t bytes,
+                       bool &finite) override;
 
 private:
   // In CudaBackend.cpp: construction, copies.
@@ -104,6 +117,11 @@ private:
   ckrt_status runOneByOne(size_t function, CallChecker &checker);
   ckrt_status lookAtResults(size_t call, CallChecker &checker);
   std::string findFailingKernel();
+  // In CudaNumbers.cpp: makes finiteCheck if there is none.
+  Result needFiniteCheck();
+  // In CudaShared.cpp.
+  ckrt_status checkStream(Stream caller);
+  ckrt_status follow(Stream caller, Stream own);
   // In CudaTimes.cpp.
   Result timeOne(const LaunchInfo &launch, const LaunchTiming &timing,
                  double &seconds);
@@ -122,6 +140,7 @@ private:
   Event stepDone = nullptr, copyDone = nullptr, lossRead = nullptr;
   Event fedTaken = nullptr; ///< the second places may be written again
   bool fedWaits = false;    ///< the second places have newer values
+  Event handover = nullptr; ///< in a stream of the caller's; made when needed
   /// By function; null if it has nothing to launch.
   std::vector<GraphExec> graphs;
   std::vector<char> bounce; ///< pageable copy of the open tensor

@@ -50,6 +50,16 @@ ckrt_status CudaBackend::fetched(const TensorInfo &tensor, const char *&bytes) {
              : broken("cannot read '" + tensor.name + "'", result);
 }
 
+Result CudaBackend::needFiniteCheck() {
+  if (finiteCheck)
+    return kSuccess;
+  auto made = std::make_unique<FiniteCheck>(*engine);
+  Result result = made->create();
+  if (result != kOutOfMemory)
+    finiteCheck = std::move(made);
+  return result;
+}
+
 /// Where there is no memory for the kernel, the host looks.
 ckrt_status
 CudaBackend::allFinite(const std::vector<const TensorInfo *> &tensors,
@@ -58,14 +68,9 @@ CudaBackend::allFinite(const std::vector<const TensorInfo *> &tensors,
     return repeatFailure();
   const Driver &cuda = engine->driver();
   Current current(cuda, engine->context());
-  Result result = kSuccess;
-  if (!finiteCheck) {
-    auto made = std::make_unique<FiniteCheck>(*engine);
-    result = made->create();
-    if (result == kOutOfMemory)
-      return Backend::allFinite(tensors, finite);
-    finiteCheck = std::move(made);
-  }
+  Result result = needFiniteCheck();
+  if (result == kOutOfMemory)
+    return Backend::allFinite(tensors, finite);
   uint32_t found = 0;
   if (result == kSuccess)
     result = cuda.streamWaitEvent(stepStream, copyDone, 0);
@@ -73,7 +78,8 @@ CudaBackend::allFinite(const std::vector<const TensorInfo *> &tensors,
     result = finiteCheck->begin(stepStream);
   for (const TensorInfo *tensor : tensors)
     if (result == kSuccess)
-      result = finiteCheck->add(*tensor, stepStream);
+      result = finiteCheck->add(engine->at(tensor->offset), tensor->bytes,
+                                tensor->dtype, stepStream);
   if (result == kSuccess)
     result = finiteCheck->end(found, stepStream);
   if (result == kSuccess)
@@ -85,7 +91,7 @@ CudaBackend::allFinite(const std::vector<const TensorInfo *> &tensors,
   finite = found == 0;
   for (const TensorInfo *tensor : tensors)
     if (ckrt_status status =
-            lookFrom(*tensor, FiniteCheck::bytesSeen(*tensor), finite))
+            lookFrom(*tensor, FiniteCheck::bytesSeen(tensor->bytes), finite))
       return status;
   return CKRT_OK;
 }

@@ -90,22 +90,23 @@ Result FiniteCheck::begin(Stream stream) {
   return engine.driver().memsetD8Async(found, 0, sizeof(uint32_t), stream);
 }
 
-Result FiniteCheck::add(const TensorInfo &tensor, Stream stream) {
+Result FiniteCheck::add(DevicePointer from, int64_t bytes, DType dtype,
+                        Stream stream) {
   constexpr uint64_t kMostBlocks = 1024;
-  const bool isDouble = tensor.dtype == DType::F64;
-  uint64_t low = tensor.dtype == DType::F16    ? 0x7C00
-                 : tensor.dtype == DType::BF16 ? 0x7F80
-                 : isDouble                    ? 0x7FF00000
-                                               : 0x7F800000;
-  uint64_t high = dtypeSize(tensor.dtype) == 2 ? low << 16 : low;
+  const bool isDouble = dtype == DType::F64;
+  uint64_t low = dtype == DType::F16    ? 0x7C00
+                 : dtype == DType::BF16 ? 0x7F80
+                 : isDouble             ? 0x7FF00000
+                                        : 0x7F800000;
+  uint64_t high = dtypeSize(dtype) == 2 ? low << 16 : low;
   uint64_t step = isDouble ? 8 : 4;
-  uint64_t count = static_cast<uint64_t>(bytesSeen(tensor)) / step;
+  uint64_t count = static_cast<uint64_t>(bytesSeen(bytes)) / step;
   if (count == 0)
     return kSuccess;
   uint64_t blocks = (count + OwnCode::kThreads - 1) / OwnCode::kThreads;
   return code.launch(
       function, std::min(blocks, kMostBlocks),
-      {engine.at(tensor.offset) + step - 4, found, count, step, low, high},
+      {from + step - 4, found, count, step, low, high},
       stream);
 }
 

@@ -31,14 +31,12 @@ public:
   Result create();
   /// Puts into the stream: the word is 0.
   Result begin(Stream stream);
-  /// The bytes of a dense tensor of floats that add() looks at: all, but for
-  /// the last number of an odd number of 16-bit ones.
-  static int64_t bytesSeen(const TensorInfo &tensor) {
-    return tensor.bytes / 4 * 4;
-  }
-  /// Puts into the stream: the word is not 0 if one of the tensor's numbers is
-  /// not finite.
-  Result add(const TensorInfo &tensor, Stream stream);
+  /// The part of `bytes` bytes of floats that add() looks at: all, but for the
+  /// last number of an odd number of 16-bit ones.
+  static int64_t bytesSeen(int64_t bytes) { return bytes / 4 * 4; }
+  /// Puts into the stream: the word is not 0 if one of the floats in `bytes`
+  /// bytes is not finite.
+  Result add(DevicePointer from, int64_t bytes, DType dtype, Stream stream);
   /// Puts into the stream a copy of the word.
   Result end(uint32_t &word, Stream stream);
 

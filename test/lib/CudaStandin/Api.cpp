@@ -106,6 +106,9 @@ static Result destroyContext(Machine &machine, Context context) {
   if (context->failure != kSuccess)
     machine.modules.remove_if(
         [&](const auto &module) { return module->context == context; });
+  machine.streams.remove_if([&](const auto &stream) {
+    return stream->context == context && stream->number <= 0;
+  });
   auto &stack = machine.stack();
   if (!stack.empty() && stack.back() == context)
     stack.pop();

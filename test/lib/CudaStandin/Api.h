@@ -25,7 +25,7 @@ inline constexpr Result kInvalidHandle = 400;
 
 inline std::string text(int64_t value) { return std::to_string(value); }
 inline std::string nameOf(Stream stream) {
-  return "S" + std::to_string(stream ? stream->number : 0);
+  return "S" + std::to_string(stream->number);
 }
 inline std::string nameOf(Event event) {
   return "E" + std::to_string(event ? event->number : 0);

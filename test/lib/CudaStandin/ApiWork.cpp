@@ -33,6 +33,7 @@ STANDIN cuStreamDestroy_v2(Stream stream) {
   machine.log("cuStreamDestroy " + nameOf(stream));
   if (stream->done != stream->queued)
     machine.violation("a stream goes while it has work");
+  machine.forget(stream);
   return Machine::destroy(machine.streams, stream)
              ? kSuccess
              : machine.violation("destroys a stream that is none");
@@ -42,6 +43,7 @@ STANDIN cuStreamSynchronize(Stream stream) {
   // Work runs before the call can fail, as on a device.
   Machine &machine = Machine::get();
   std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  stream = machine.given(stream);
   if (stream->capture)
     return machine.violation("waits for a stream that captures");
   if (Result failure =
@@ -92,6 +94,7 @@ STANDIN cuEventDestroy_v2(Event event) {
 }
 
 STANDIN cuEventRecord(Event event, Stream stream) {
+  stream = Machine::get().given(stream);
   ENTER("cuEventRecord", nameOf(event) + " " + nameOf(stream));
   if (!machine.usable(stream->context, "a stream") ||
       !machine.usable(event->context, "an event"))
@@ -129,7 +132,15 @@ STANDIN cuEventElapsedTime(float *milliseconds, Event start, Event end) {
   return kSuccess;
 }
 
+STANDIN cuStreamIsCapturing(Stream stream, int *status) {
+  stream = Machine::get().given(stream);
+  ENTER("cuStreamIsCapturing", nameOf(stream));
+  *status = stream->capture ? 1 : 0;
+  return kSuccess;
+}
+
 STANDIN cuStreamWaitEvent(Stream stream, Event event, unsigned) {
+  stream = Machine::get().given(stream);
   ENTER("cuStreamWaitEvent", nameOf(stream) + " " + nameOf(event));
   if (!machine.usable(stream->context, "a stream") ||
       !machine.usable(event->context, "an event"))
@@ -144,6 +155,7 @@ STANDIN cuStreamWaitEvent(Stream stream, Event event, unsigned) {
 STANDIN cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, size_t bytes,
                              Stream stream) {
   Machine &all = Machine::get();
+  stream = all.given(stream);
   const Block *pinned = all.hostBlock(from, bytes);
   ENTER(
       "cuMemcpyHtoDAsync",
@@ -174,6 +186,7 @@ STANDIN cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, size_t bytes,
 STANDIN cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes,
                              Stream stream) {
   Machine &all = Machine::get();
+  stream = all.given(stream);
   const Block *pinned = all.hostBlock(to, bytes);
   ENTER("cuMemcpyDtoHAsync",
         (pinned ? all.place(reinterpret_cast<uint64_t>(to)) : "pageable") +
@@ -194,6 +207,7 @@ STANDIN cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes,
 STANDIN cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes,
                              Stream stream) {
   Machine &all = Machine::get();
+  stream = all.given(stream);
   ENTER("cuMemcpyDtoDAsync", all.place(to) + " " + all.place(from) + " " +
                                  text(int64_t(bytes)) + " " + nameOf(stream));
   if (!machine.usable(stream->context, "a stream"))
@@ -215,6 +229,7 @@ STANDIN cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes,
 STANDIN cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes,
                         Stream stream) {
   Machine &all = Machine::get();
+  stream = all.given(stream);
   ENTER("cuMemsetD8Async", all.place(to) + " " + text(value) + " " +
                                text(int64_t(bytes)) + " " + nameOf(stream));
   if (!machine.usable(stream->context, "a stream"))
@@ -238,6 +253,7 @@ STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
                        unsigned gridZ, unsigned blockX, unsigned blockY,
                        unsigned blockZ, unsigned sharedBytes, Stream stream,
                        void **parameters, void **) {
+  stream = Machine::get().given(stream);
   ENTER("cuLaunchKernel", function->symbol + " " + text(gridX) + " " +
                               text(blockX) + " " + nameOf(stream));
   if (!machine.usable(stream->context, "a stream") ||

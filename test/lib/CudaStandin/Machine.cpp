@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Machine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -90,7 +91,10 @@ Machine::~Machine() {
   };
   report("contexts", contexts.size());
   report("modules", modules.size());
-  report("streams", streams.size());
+  report("streams", static_cast<size_t>(std::count_if(
+                        streams.begin(), streams.end(), [](const auto &stream) {
+                          return stream->number > 0;
+                        })));
   report("events", events.size());
   report("graphs", graphs.size());
   report("executable graphs", executables.size());

@@ -148,7 +148,7 @@ struct Work {
 };
 
 struct StreamOpaque {
-  int number = 0;
+  int number = 0; ///< below 1: a default stream, which no caller made
   Context context;
   std::deque<Work> work;
   /// Numbers of queued and of finished pieces of work.
@@ -257,9 +257,14 @@ public:
   Result drainAll(Stream stream) { return finish(stream, stream->queued); }
   /// Makes a stream of the current context.
   Stream makeStream();
+  /// Returns the stream that a caller means: null and 1 are the context's
+  /// default one, 2 is that of the thread (here of all threads).
+  Stream given(Stream stream);
   void push(Stream stream, std::function<Result()> work);
   /// Lets the stream wait until another one has come to a position.
   void pushWait(Stream stream, Stream other, uint64_t position);
+  /// Ends waits for a stream that goes, whose work is done.
+  void forget(Stream gone);
   /// Puts a launch into the stream, or into the graph that it captures. A
   /// library's first call must not be captured.
   Result enqueue(Stream stream, Launch launch);

@@ -22,6 +22,20 @@ Stream Machine::makeStream() {
   return streams.back().get();
 }
 
+Stream Machine::given(Stream stream) {
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  auto value = reinterpret_cast<uint64_t>(stream);
+  if (value > 2)
+    return stream;
+  int number = value == 2 ? -2 : 0;
+  for (auto &one : streams)
+    if (one->number == number && one->context == current())
+      return one.get();
+  Stream made = makeStream();
+  made->number = number;
+  return made;
+}
+
 void Machine::push(Stream stream, std::function<Result()> work) {
   stream->work.push_back({std::move(work)});
   ++stream->queued;
@@ -31,6 +45,16 @@ void Machine::pushWait(Stream stream, Stream other, uint64_t position) {
   auto wait = [this, other, position] { return drain(other, position); };
   stream->work.push_back({wait, other, position});
   ++stream->queued;
+}
+
+void Machine::forget(Stream gone) {
+  for (auto &stream : streams)
+    for (Work &work : stream->work)
+      if (work.waitsFor == gone)
+        work = {[]() -> Result { return kSuccess; }};
+  for (auto &event : events)
+    if (event->stream == gone)
+      event->stream = nullptr;
 }
 
 /// Runs the first piece of a stream's work; kNotReady: it is still there.

@@ -1,0 +1,175 @@
+//===- CudaShared.cpp - arrays and streams of others on a device ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: who fills a batch or reads a weight on the device works in a stream
+// of his own, which knows nothing of a session's. Method: an event in one
+// stream, for which the other waits; the host waits only where it reads. What
+// is wrong with the caller's stream or array is his failure and not the
+// session's, which goes on.
+//
+//===----------------------------------------------------------------------===//
+#include "CudaBackend.h"
+
+#include <algorithm>
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::cuda;
+
+/// The default stream by its own handle: null could be that of the thread,
+/// where a program is compiled so.
+static Stream streamOf(void *given) {
+  return given ? static_cast<Stream>(given) : reinterpret_cast<Stream>(1);
+}
+
+void *CudaBackend::address(const TensorInfo &tensor) const {
+  return engine ? reinterpret_cast<void *>(engine->at(tensor.offset)) : nullptr;
+}
+
+/// Fails for a stream that is captured, since what waits for it would be, too.
+ckrt_status CudaBackend::checkStream(Stream caller) {
+  int capturing = 0;
+  Result result = engine->driver().streamIsCapturing(caller, &capturing);
+  if (result != kSuccess)
+    return engine->failed("cannot use the caller's stream", result);
+  return capturing ? fail(CKRT_INVALID_ARGUMENT,
+                          engine->name() +
+                              ": the caller's stream is being captured into a "
+                              "graph, which cannot hold a step: call the step "
+                              "outside of the capture")
+                   : CKRT_OK;
+}
+
+/// Lets a stream wait for all that the caller's has so far.
+ckrt_status CudaBackend::follow(Stream caller, Stream own) {
+  const Driver &cuda = engine->driver();
+  Result result = kSuccess;
+  if (!handover)
+    result = cuda.eventCreate(&handover, kEventDisableTiming);
+  if (result == kSuccess)
+    result = cuda.eventRecord(handover, caller);
+  if (result == kSuccess)
+    result = cuda.streamWaitEvent(own, handover, 0);
+  return result == kSuccess
+             ? CKRT_OK
+             : engine->failed("cannot wait for the caller's stream", result);
+}
+
+ckrt_status CudaBackend::waitFor(void *stream) {
+  if (!engine)
+    return repeatFailure();
+  Current current(engine->driver(), engine->context());
+  Stream caller = streamOf(stream);
+  ckrt_status status = checkStream(caller);
+  for (Stream own : {stepStream, copyStream})
+    if (status == CKRT_OK)
+      status = follow(caller, own);
+  return status;
+}
+
+ckrt_status CudaBackend::letWait(void *stream) {
+  if (!engine)
+    return repeatFailure();
+  const Driver &cuda = engine->driver();
+  Current current(cuda, engine->context());
+  Stream caller = streamOf(stream);
+  if (ckrt_status status = checkStream(caller))
+    return status;
+  Result result = kSuccess;
+  for (Event event : {stepDone, copyDone})
+    if (result == kSuccess)
+      result = cuda.streamWaitEvent(caller, event, 0);
+  return result == kSuccess
+             ? CKRT_OK
+             : engine->failed("cannot let the caller's stream wait", result);
+}
+
+ckrt_status CudaBackend::copy(const TensorInfo &tensor,
+                              const ckrt_device_array &array, bool toTensor) {
+  if (!engine)
+    return repeatFailure();
+  const Driver &cuda = engine->driver();
+  Current current(cuda, engine->context());
+  Stream caller = streamOf(array.stream);
+  ckrt_status status = checkStream(caller);
+  if (status == CKRT_OK)
+    status = follow(caller, copyStream);
+  if (status != CKRT_OK)
+    return status;
+  auto to = engine->at(tensor.offset);
+  auto from = reinterpret_cast<DevicePointer>(array.data);
+  if (!toTensor)
+    std::swap(to, from);
+  Result result = cuda.streamWaitEvent(copyStream, stepDone, 0);
+  if (result == kSuccess)
+    result = cuda.memcpyDtoDAsync(to, from, static_cast<size_t>(tensor.bytes),
+                                  copyStream);
+  if (result == kInvalidValue)
+    return engine->failed("the array for '" + tensor.name +
+                              "' is not in this device's memory",
+                          result);
+  if (result == kSuccess)
+    result = cuda.eventRecord(copyDone, copyStream);
+  if (result == kSuccess)
+    result = cuda.streamWaitEvent(caller, copyDone, 0);
+  if (result != kSuccess)
+    return broken("cannot copy '" + tensor.name + "'", result);
+  if (toTensor)
+    peak = std::max(peak, tensor.offset + tensor.bytes);
+  return CKRT_OK;
+}
+
+ckrt_status CudaBackend::readBytes(const void *from, int64_t bytes,
+                                   void *stream, char *to) {
+  if (!engine)
+    return repeatFailure();
+  Current current(engine->driver(), engine->context());
+  Stream caller = streamOf(stream);
+  if (ckrt_status status = checkStream(caller))
+    return status;
+  Result result = engine->driver().memcpyDtoHAsync(
+      to, reinterpret_cast<DevicePointer>(from), static_cast<size_t>(bytes),
+      caller);
+  if (result == kSuccess)
+    result = engine->wait(caller);
+  return result == kSuccess
+             ? CKRT_OK
+             : engine->failed("cannot read the caller's array", result);
+}
+
+/// The host looks at what the kernel does not.
+ckrt_status CudaBackend::isFinite(const ckrt_device_array &array, int64_t bytes,
+                                  bool &finite) {
+  if (!engine)
+    return repeatFailure();
+  Current current(engine->driver(), engine->context());
+  Stream caller = streamOf(array.stream);
+  if (ckrt_status status = checkStream(caller))
+    return status;
+  auto from = reinterpret_cast<DevicePointer>(array.data);
+  auto dtype = static_cast<DType>(array.dtype);
+  Result result = needFiniteCheck();
+  int64_t seen = 0;
+  uint32_t found = 0;
+  if (result == kSuccess && from % sizeof(uint32_t) == 0) {
+    seen = FiniteCheck::bytesSeen(bytes);
+    result = finiteCheck->begin(caller);
+    if (result == kSuccess)
+      result = finiteCheck->add(from, bytes, dtype, caller);
+    if (result == kSuccess)
+      result = finiteCheck->end(found, caller);
+    if (result == kSuccess)
+      result = engine->wait(caller);
+  }
+  if (result != kSuccess && result != kOutOfMemory)
+    return engine->failed("cannot look at the caller's array", result);
+  finite = found == 0;
+  if (!finite || seen == bytes)
+    return CKRT_OK;
+  std::vector<char> rest(static_cast<size_t>(bytes - seen));
+  ckrt_status status = readBytes(static_cast<const char *>(array.data) + seen,
+                                 bytes - seen, array.stream, rest.data());
+  if (status == CKRT_OK)
+    finite = areFinite(dtype, rest.data(), bytes - seen);
+  return status;
+}
