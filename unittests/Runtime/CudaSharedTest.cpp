@@ -209,16 +209,13 @@ TEST_F(CudaShared, WhatIsWrongIsSaid) {
       EXPECT_EQ(ckrt_tensor_write_array(on.session, 1, &array), status);
       EXPECT_TRUE(contains(lastError(), text)) << lastError();
     };
-    const int64_t pair[] = {2, 2}, two = 2, negative = -1;
+    const int64_t pair[] = {2, 2}, negative = -1;
     ckrt_device_array array = other.array();
     array.dtype = CKRT_F64;
     expect(array, CKRT_MISMATCH,
            "tensor 'x' is f32 [4], the device's array f64 [4]");
     array = other.array(), array.rank = 2, array.shape = pair;
     expect(array, CKRT_MISMATCH, "the device's array f32 [2, 2]");
-    array = other.array(), array.strides = &two;
-    expect(array, CKRT_MISMATCH,
-           "lies in memory with strides [1], the device's array with [2]");
     array = other.array(), array.strides = &negative;
     expect(array, CKRT_INVALID_ARGUMENT, "negative");
     array = other.array(), array.data = nullptr;
@@ -238,17 +235,69 @@ TEST_F(CudaShared, WhatIsWrongIsSaid) {
     EXPECT_EQ(ckrt_synchronize(on.session), CKRT_OK);
   });
   expectClean();
-  // Memory that is none of the device's.
-  inChild({}, [] {
+  // Memory that is none of the device's, or another one's.
+  inChild({{"CKOPT_STANDIN_DEVICES", "2"}}, [] {
     OnDevice on(deviceManifest());
     float values[4] = {};
-    Other other;
+    Other other(1);
     ckrt_device_array array = other.array();
-    array.data = values;
-    EXPECT_EQ(ckrt_tensor_write_array(on.session, 1, &array), CKRT_EXECUTION);
-    EXPECT_TRUE(contains(lastError(),
-                         "the array for 'x' is not in this device's memory"))
-        << lastError();
+    int finite = 0;
+    for (const char *where : {"memory, but in that of cuda:1", "memory"}) {
+      EXPECT_EQ(ckrt_tensor_write_array(on.session, 1, &array),
+                CKRT_INVALID_ARGUMENT);
+      std::string text = lastError();
+      EXPECT_EQ(text.substr(text.find("not in this device's ")),
+                std::string("not in this device's ") + where);
+      EXPECT_EQ(ckrt_array_finite(on.session, &array, &finite),
+                CKRT_INVALID_ARGUMENT);
+      EXPECT_EQ(ckrt_array_read(on.session, &array, values),
+                CKRT_INVALID_ARGUMENT);
+      array.data = values;
+    }
     EXPECT_EQ(on.step(1, 1), CKRT_OK);
+    EXPECT_EQ(ckrt_synchronize(on.session), CKRT_OK);
   });
+  expectClean();
+}
+
+// A kernel copies what lies in another order, by elements of any size.
+TEST_F(CudaShared, OrdersMayDiffer) {
+  inChild({}, [] {
+    Manifest m = deviceManifest();
+    // Images of two channels, channels last, over the bytes of x.
+    m.tensors[1] =
+        tensor("x", TensorRole::Input, DType::F32, {1, 2, 2, 3}, 128);
+    m.tensors[1].strides = {12, 1, 6, 2};
+    for (DType dtype : {DType::F64, DType::F32, DType::F16, DType::I8}) {
+      m.tensors[1].dtype = dtype;
+      const int64_t size = dtypeSize(dtype);
+      m.tensors[1].bytes = 12 * size;
+      OnDevice on(m);
+      ASSERT_EQ(on.status, CKRT_OK) << lastError();
+      Other other;
+      std::vector<char> bytes(size_t(12 * size)), found(bytes.size());
+      for (size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = char(i);
+      ASSERT_EQ(other.cu.memcpyHtoDAsync(other.memory, bytes.data(),
+                                         bytes.size(), other.stream),
+                0);
+      ckrt_device_array x = other.array();
+      const int64_t shape[] = {1, 2, 2, 3};
+      x.rank = 4, x.shape = shape;
+      x.dtype = static_cast<ckrt_dtype>(dtype);
+      ASSERT_EQ(ckrt_tensor_write_array(on.session, 1, &x), CKRT_OK)
+          << lastError();
+      ASSERT_EQ(ckrt_tensor_read(on.session, 1, found.data(), x.dtype, 12),
+                CKRT_OK);
+      EXPECT_EQ(found, bytes) << dtypeName(dtype);
+      ASSERT_EQ(
+          other.cu.memsetD8Async(other.memory, 0, bytes.size(), other.stream),
+          0);
+      ASSERT_EQ(ckrt_tensor_read_array(on.session, 1, &x), CKRT_OK);
+      ASSERT_EQ(ckrt_array_read(on.session, &x, found.data()), CKRT_OK);
+      EXPECT_EQ(found, bytes) << dtypeName(dtype);
+    }
+  });
+  expectClean();
+  EXPECT_EQ(count("execute ckopt_runtime_copy "), 8);
 }

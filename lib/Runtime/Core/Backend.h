@@ -44,7 +44,7 @@ public:
   virtual void *address(const TensorInfo &tensor) const = 0;
   virtual ckrt_status waitFor(void *stream) = 0;
   virtual ckrt_status letWait(void *stream) = 0;
-  /// Copies an array whose bytes lie as the tensor's do.
+  /// Copies an array, whose strides are set.
   virtual ckrt_status copy(const TensorInfo &tensor,
                            const ckrt_device_array &array, bool toTensor) = 0;
   /// Copies bytes behind what the stream has so far, and waits.

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks arrays of a device against tensors, before the backend moves their
-// bytes as they lie: nothing is converted on a device. Linear in the rank, and
+// elements: nothing is converted on a device. Linear in the rank, and
 // in the elements where an array goes to the host.
 //
 //===----------------------------------------------------------------------===//
@@ -65,14 +65,6 @@ bool isDense(const TensorInfo &t) {
   return elementCount(t) * dtypeSize(t.dtype) == t.bytes;
 }
 
-/// Returns whether the elements of two tensors of one shape lie in one order.
-bool haveOneOrder(const TensorInfo &a, const TensorInfo &b) {
-  for (size_t d = 0; d < a.shape.size(); ++d)
-    if (a.shape[d] > 1 && a.strides[d] != b.strides[d])
-      return false;
-  return isDense(a) && isDense(b);
-}
-
 std::string listOf(const std::vector<int64_t> &numbers) {
   std::string text;
   for (int64_t number : numbers)
@@ -100,11 +92,7 @@ ckrt_status copy(ckrt_session *session, int64_t tensor,
                                    listOf(t.shape) + ", the device's array " +
                                    std::string(dtypeName(info.dtype)) + " " +
                                    listOf(info.shape));
-  if (!haveOneOrder(info, t))
-    return fail(CKRT_MISMATCH,
-                "tensor '" + t.name + "' lies in memory with strides " +
-                    listOf(t.strides) + ", the device's array with " +
-                    listOf(info.strides) + ": copy it to those");
+  array.strides = info.strides.data();
   return info.bytes ? shared->copy(t, array, toTensor) : CKRT_OK;
 }
 

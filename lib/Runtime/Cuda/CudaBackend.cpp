@@ -163,6 +163,7 @@ void CudaBackend::release() {
     staging.reset();
     flights.reset();
     finiteCheck.reset();
+    stridedCopy.reset();
     pattern.reset();
     for (Event event : {stepDone, copyDone, lossRead, fedTaken, handover})
       if (event)

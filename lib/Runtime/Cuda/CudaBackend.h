@@ -20,6 +20,7 @@
 #include "FiniteCheck.h"
 #include "Flights.h"
 #include "Staging.h"
+#include "StridedCopy.h"
 
 #include <set>
 
@@ -121,6 +122,7 @@ private:
   Result needFiniteCheck();
   // In CudaShared.cpp.
   ckrt_status checkStream(Stream caller);
+  ckrt_status checkMemory(const void *data);
   ckrt_status follow(Stream caller, Stream own);
   // In CudaTimes.cpp.
   Result timeOne(const LaunchInfo &launch, const LaunchTiming &timing,
@@ -134,6 +136,7 @@ private:
   std::unique_ptr<Engine> engine; ///< null once the session is broken
   std::unique_ptr<Staging> staging;
   std::unique_ptr<FiniteCheck> finiteCheck; ///< made when it is first needed
+  std::unique_ptr<StridedCopy> stridedCopy; ///< likewise
   std::unique_ptr<DevicePattern> pattern;   ///< null: none was asked for
   std::unique_ptr<Flights> flights;
   Stream stepStream = nullptr, copyStream = nullptr, lossStream = nullptr;

@@ -26,6 +26,13 @@ void *CudaBackend::address(const TensorInfo &tensor) const {
   return engine ? reinterpret_cast<void *>(engine->at(tensor.offset)) : nullptr;
 }
 
+/// Returns whether elements lie one behind another, in one order.
+static bool isOneBlock(const std::vector<StridedCopy::Dimension> &dimensions) {
+  return dimensions.empty() ||
+         (dimensions.size() == 1 && dimensions[0].from == 1 &&
+          dimensions[0].to == 1);
+}
+
 /// Fails for a stream that is captured, since what waits for it would be, too.
 ckrt_status CudaBackend::checkStream(Stream caller) {
   int capturing = 0;
@@ -38,6 +45,25 @@ ckrt_status CudaBackend::checkStream(Stream caller) {
                               "graph, which cannot hold a step: call the step "
                               "outside of the capture")
                    : CKRT_OK;
+}
+
+/// Fails for an address that is none of this device's memory: a kernel there
+/// would end the session.
+ckrt_status CudaBackend::checkMemory(const void *data) {
+  int ordinal = -1;
+  Result result = engine->driver().pointerGetAttribute(
+      &ordinal, kPointerDeviceOrdinal, reinterpret_cast<DevicePointer>(data));
+  if (result == kSuccess && ordinal == options.device)
+    return CKRT_OK;
+  if (result != kSuccess && result != kInvalidValue)
+    return engine->failed("cannot ask where the caller's array is", result);
+  return fail(CKRT_INVALID_ARGUMENT,
+              engine->name() +
+                  ": the caller's array is not in this device's "
+                  "memory" +
+                  (result == kSuccess
+                       ? ", but in that of cuda:" + std::to_string(ordinal)
+                       : ""));
 }
 
 /// Lets a stream wait for all that the caller's has so far.
@@ -90,23 +116,41 @@ ckrt_status CudaBackend::copy(const TensorInfo &tensor,
     return repeatFailure();
   const Driver &cuda = engine->driver();
   Current current(cuda, engine->context());
+  std::vector<StridedCopy::Dimension> dimensions;
+  for (size_t d = 0; d < tensor.shape.size(); ++d) {
+    int64_t from = array.strides[d], to = tensor.strides[d];
+    if (!toTensor)
+      std::swap(from, to);
+    dimensions.push_back({tensor.shape[d], from, to});
+  }
+  dimensions = StridedCopy::merge(std::move(dimensions));
+  if (dimensions.size() > StridedCopy::kMostDimensions)
+    return fail(CKRT_MISMATCH,
+                engine->name() + ": the array for '" + tensor.name +
+                    "' lies in too many pieces: make it contiguous");
   Stream caller = streamOf(array.stream);
   ckrt_status status = checkStream(caller);
+  if (status == CKRT_OK)
+    status = checkMemory(array.data);
   if (status == CKRT_OK)
     status = follow(caller, copyStream);
   if (status != CKRT_OK)
     return status;
+  if (!stridedCopy)
+    stridedCopy = std::make_unique<StridedCopy>(cuda);
   auto to = engine->at(tensor.offset);
   auto from = reinterpret_cast<DevicePointer>(array.data);
   if (!toTensor)
     std::swap(to, from);
   Result result = cuda.streamWaitEvent(copyStream, stepDone, 0);
-  if (result == kSuccess)
+  if (result == kSuccess && isOneBlock(dimensions))
     result = cuda.memcpyDtoDAsync(to, from, static_cast<size_t>(tensor.bytes),
                                   copyStream);
-  if (result == kInvalidValue)
-    return engine->failed("the array for '" + tensor.name +
-                              "' is not in this device's memory",
+  else if (result == kSuccess)
+    result = stridedCopy->copy(to, from, dimensions, dtypeSize(tensor.dtype),
+                               copyStream);
+  if (result == kOutOfMemory) // for the kernel: nothing was begun
+    return engine->failed("cannot copy the array for '" + tensor.name + "'",
                           result);
   if (result == kSuccess)
     result = cuda.eventRecord(copyDone, copyStream);
@@ -125,7 +169,10 @@ ckrt_status CudaBackend::readBytes(const void *from, int64_t bytes,
     return repeatFailure();
   Current current(engine->driver(), engine->context());
   Stream caller = streamOf(stream);
-  if (ckrt_status status = checkStream(caller))
+  ckrt_status status = checkStream(caller);
+  if (status == CKRT_OK)
+    status = checkMemory(from);
+  if (status != CKRT_OK)
     return status;
   Result result = engine->driver().memcpyDtoHAsync(
       to, reinterpret_cast<DevicePointer>(from), static_cast<size_t>(bytes),
@@ -144,7 +191,10 @@ ckrt_status CudaBackend::isFinite(const ckrt_device_array &array, int64_t bytes,
     return repeatFailure();
   Current current(engine->driver(), engine->context());
   Stream caller = streamOf(array.stream);
-  if (ckrt_status status = checkStream(caller))
+  ckrt_status status = checkStream(caller);
+  if (status == CKRT_OK)
+    status = checkMemory(array.data);
+  if (status != CKRT_OK)
     return status;
   auto from = reinterpret_cast<DevicePointer>(array.data);
   auto dtype = static_cast<DType>(array.dtype);
@@ -167,8 +217,8 @@ ckrt_status CudaBackend::isFinite(const ckrt_device_array &array, int64_t bytes,
   if (!finite || seen == bytes)
     return CKRT_OK;
   std::vector<char> rest(static_cast<size_t>(bytes - seen));
-  ckrt_status status = readBytes(static_cast<const char *>(array.data) + seen,
-                                 bytes - seen, array.stream, rest.data());
+  status = readBytes(static_cast<const char *>(array.data) + seen, bytes - seen,
+                     array.stream, rest.data());
   if (status == CKRT_OK)
     finite = areFinite(dtype, rest.data(), bytes - seen);
   return status;

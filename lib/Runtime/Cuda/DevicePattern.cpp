@@ -11,7 +11,12 @@ using namespace ckopt::runtime::cuda;
 // A block does one piece: it goes over its words, one a thread at a time, and
 // computes what Pattern.cpp's patternWord() computes.
 #define CKOPT_FOR_EACH_WORD(NAME, USE)                                         \
-  ".visible .entry " NAME R"((
+  R"(
+.version 7.0
+.target sm_80
+.address_size 64
+
+.visible .entry )" NAME R"((
 	.param .u64 to,
 	.param .u64 words,
 	.param .u64 first,
@@ -86,15 +91,10 @@ $END:
 }
 )"
 
-static const char *const kPatternCode = R"(
-.version 7.0
-.target sm_80
-.address_size 64
-
-)" CKOPT_FOR_EACH_WORD("ckopt_runtime_fill",
-                       R"(	st.global.b64 [%rd12], %rd9;)")
-    CKOPT_FOR_EACH_WORD("ckopt_runtime_compare",
-                        R"(	ld.global.b64 %rd13, [%rd12];
+static const char *const kFill = CKOPT_FOR_EACH_WORD(
+    "ckopt_runtime_fill", R"(	st.global.b64 [%rd12], %rd9;)");
+static const char *const kCompare = CKOPT_FOR_EACH_WORD(
+    "ckopt_runtime_compare", R"(	ld.global.b64 %rd13, [%rd12];
 	setp.eq.s64 %p1, %rd13, %rd9;
 	@%p1 bra $SAME;
 	mov.b32 %r3, 1;
@@ -102,25 +102,22 @@ static const char *const kPatternCode = R"(
 $SAME:)");
 
 Result DevicePattern::create() {
-  Result result = code.load(kPatternCode);
-  if (result == kSuccess)
-    result = code.find(filling, "ckopt_runtime_fill");
-  if (result == kSuccess)
-    result = code.find(comparing, "ckopt_runtime_compare");
-  return result;
+  Result result = filling.load(kFill, "ckopt_runtime_fill");
+  return result == kSuccess ? comparing.load(kCompare, "ckopt_runtime_compare")
+                            : result;
 }
 
-Result DevicePattern::launch(Function kernel, const PatternSegment &range,
+Result DevicePattern::launch(OwnKernel &kernel, const PatternSegment &range,
                              DevicePointer marks, Stream stream) {
   const int64_t bytes = range.end - range.begin;
   if (bytes <= 0)
     return kSuccess;
-  return code.launch(kernel, static_cast<uint64_t>(piecesOf(bytes)),
-                     {arena + static_cast<DevicePointer>(range.begin),
-                      static_cast<uint64_t>(bytes / 8),
-                      static_cast<uint64_t>(range.begin / 8), range.seed,
-                      marks},
-                     stream);
+  return kernel.launchBlocks(static_cast<uint64_t>(piecesOf(bytes)),
+                             {arena + static_cast<DevicePointer>(range.begin),
+                              static_cast<uint64_t>(bytes / 8),
+                              static_cast<uint64_t>(range.begin / 8),
+                              range.seed, marks},
+                             stream);
 }
 
 Result DevicePattern::fill(const PatternSegment &range, Stream stream) {

@@ -15,7 +15,7 @@
 #define CKOPT_LIB_RUNTIME_CUDA_DEVICEPATTERN_H
 
 #include "Core/Pattern.h"
-#include "OwnCode.h"
+#include "OwnKernel.h"
 
 namespace ckopt::runtime::cuda {
 
@@ -26,7 +26,7 @@ public:
   /// The arena's address; it must be aligned to 8. The context must be current
   /// for every call.
   DevicePattern(const Driver &cuda, DevicePointer arena)
-      : code(cuda), cuda(cuda), arena(arena) {}
+      : filling(cuda), comparing(cuda), cuda(cuda), arena(arena) {}
   Result create();
 
   /// Returns the pieces of a range of whole words, of which each has a mark.
@@ -41,13 +41,12 @@ public:
                  Stream stream);
 
 private:
-  Result launch(Function kernel, const PatternSegment &range,
+  Result launch(OwnKernel &kernel, const PatternSegment &range,
                 DevicePointer marks, Stream stream);
 
-  OwnCode code;
+  OwnKernel filling, comparing;
   const Driver &cuda;
   DevicePointer arena;
-  Function filling = nullptr, comparing = nullptr;
 };
 
 } // namespace ckopt::runtime::cuda

@@ -71,6 +71,7 @@ enum DeviceAttribute : int {
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
 };
+enum PointerAttribute : int { kPointerDeviceOrdinal = 9 };
 enum FunctionAttribute : int {
   kMaxThreadsPerBlock = 0,
   kSharedSizeBytes = 1,

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Holds a device's primary context, one module and one allocation, which launching a call of
-// the manifest needs; the order of launches is decided elsewhere. On failure,
-// all functions put the text into ckrt_last_error() and return a status; none
-// falls back to the CPU's memory.
+// Holds a device's primary context, one module and one allocation, which
+// launching a call of the manifest needs; the order of launches is decided
+// elsewhere. On failure, all functions put the text into ckrt_last_error() and
+// return a status; none falls back to the CPU's memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_ENGINE_H

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "FiniteCheck.h"
 
-#include <algorithm>
-
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
@@ -73,12 +71,9 @@ $END:
 )";
 
 Result FiniteCheck::create() {
-  Result result = code.load(kFiniteCode);
-  if (result == kSuccess)
-    result = code.find(function, "ckopt_runtime_finite");
-  if (result == kSuccess)
-    result = engine.driver().memAlloc(&found, sizeof(uint32_t));
-  return result;
+  Result result = kernel.load(kFiniteCode, "ckopt_runtime_finite");
+  return result == kSuccess ? engine.driver().memAlloc(&found, sizeof(uint32_t))
+                            : result;
 }
 
 FiniteCheck::~FiniteCheck() {
@@ -92,7 +87,6 @@ Result FiniteCheck::begin(Stream stream) {
 
 Result FiniteCheck::add(DevicePointer from, int64_t bytes, DType dtype,
                         Stream stream) {
-  constexpr uint64_t kMostBlocks = 1024;
   const bool isDouble = dtype == DType::F64;
   uint64_t low = dtype == DType::F16    ? 0x7C00
                  : dtype == DType::BF16 ? 0x7F80
@@ -103,11 +97,8 @@ Result FiniteCheck::add(DevicePointer from, int64_t bytes, DType dtype,
   uint64_t count = static_cast<uint64_t>(bytesSeen(bytes)) / step;
   if (count == 0)
     return kSuccess;
-  uint64_t blocks = (count + OwnCode::kThreads - 1) / OwnCode::kThreads;
-  return code.launch(
-      function, std::min(blocks, kMostBlocks),
-      {from + step - 4, found, count, step, low, high},
-      stream);
+  return kernel.launch(count, {from + step - 4, found, count, step, low, high},
+                       stream);
 }
 
 Result FiniteCheck::end(uint32_t &word, Stream stream) {

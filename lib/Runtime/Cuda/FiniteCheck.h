@@ -13,7 +13,7 @@
 #define CKOPT_LIB_RUNTIME_CUDA_FINITECHECK_H
 
 #include "Engine.h"
-#include "OwnCode.h"
+#include "OwnKernel.h"
 
 namespace ckopt::runtime::cuda {
 
@@ -21,7 +21,7 @@ class FiniteCheck {
 public:
   /// The engine's context must be current for every call.
   explicit FiniteCheck(const Engine &engine)
-      : engine(engine), code(engine.driver()) {}
+      : engine(engine), kernel(engine.driver()) {}
   ~FiniteCheck();
   FiniteCheck(const FiniteCheck &) = delete;
   FiniteCheck &operator=(const FiniteCheck &) = delete;
@@ -42,8 +42,7 @@ public:
 
 private:
   const Engine &engine;
-  OwnCode code;
-  Function function = nullptr;
+  OwnKernel kernel;
   DevicePointer found = 0;
 };
 

@@ -348,6 +348,20 @@ STANDIN cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
   return result;
 }
 
+STANDIN cuPointerGetAttribute(void *value, PointerAttribute attribute,
+                              DevicePointer pointer) {
+  ENTER("cuPointerGetAttribute", machine.place(pointer));
+  const Block *block = machine.deviceBlock(pointer, 0);
+  if (!block || attribute != kPointerDeviceOrdinal)
+    return kInvalidValue;
+  int device = 0; // a context of the caller's own is on the first one
+  for (const auto &[number, primary] : machine.primaries)
+    if (primary.first == block->context)
+      device = number;
+  *static_cast<int *>(value) = device;
+  return kSuccess;
+}
+
 STANDIN cuMemFree_v2(DevicePointer pointer) {
   Machine::get().log("cuMemFree " + Machine::get().place(pointer));
   Machine &machine = Machine::get();
