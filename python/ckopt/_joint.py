@@ -25,6 +25,7 @@ import torch
 from torch._functorch import partitioners as _aot
 from torch.utils.flop_counter import flop_registry
 
+from ._speeds import of_device, unit_of, whole_units
 from .errors import UnsupportedError
 
 _aten, _prims = torch.ops.aten, torch.ops.prims
@@ -49,9 +50,6 @@ _HEAVY = {"exp": 8, "log": 8, "log10": 8, "log1p": 8, "log2": 8, "sigmoid": 10, 
 _WEIGHTS = {**_HEAVY, "erf": 12, "gelu": 14, "silu": 10, "pow": 8, "rsqrt": 4, "sqrt": 4, "div": 2,
             "inductor_random": 40, "sin": 12, "cos": 12}
 
-# Operations and bytes a second; only their ratios decide.
-_SPEEDS = {"cpu": (90e9, 10e9, 6e9), "cuda": (60e12, 3e12, 8e12)}
-
 
 def _name(node):
     target = node.target
@@ -60,15 +58,18 @@ def _name(node):
     return getattr(target, "__name__", str(target))
 
 
-def _nbytes(value):
-    """Bytes of a tensor's elements as they lie in memory (strides may leave gaps)."""
+def nbytes(value):
+    """Bytes of a tensor's elements as they lie in memory (strides may leave gaps), in
+    whole units of its device's allocator."""
     if not isinstance(value, torch.Tensor):
         return 0
     if value.layout is not torch.strided or value.numel() == 0:
-        return value.numel() * value.element_size()
-    span = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride()) if n > 1)
-    # An expanded tensor is smaller than its elements only while it is a view.
-    return max(span, value.numel()) * value.element_size()
+        span = value.numel()
+    else:
+        span = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride()) if n > 1)
+        # An expanded tensor is smaller than its elements only while it is a view.
+        span = max(span, value.numel())
+    return whole_units(span * value.element_size(), unit_of(value.device))
 
 
 def _is_random_source(node):
@@ -121,11 +122,11 @@ class Joint:
         self.tangents = {i for i, n in enumerate(nodes) if _aot._is_tangent(n)}
         self.primals = [i for i, n in enumerate(nodes) if _aot._is_primal(n)]
         self.static = {self.at[n] for n in info.static_lifetime_input_nodes}
-        device = next((n.meta["val"].device.type for n in nodes
+        device = next((n.meta["val"].device for n in nodes
                        if isinstance(n.meta.get("val"), torch.Tensor) and
-                       n.meta["val"].device.type != "cpu"), "cpu")
-        self.device = device
-        self.flops, self.bandwidth, self.element_ops = _SPEEDS.get(device, _SPEEDS["cuda"])
+                       n.meta["val"].device.type != "cpu"), torch.device("cpu"))
+        self.device = device.type
+        self.speeds = of_device(device)
         self._describe()
         self._mark_kept()
 
@@ -134,12 +135,12 @@ class Joint:
         count = len(nodes)
         self.kind, self.bytes, self.numel = [NOTHING] * count, [0] * count, [0] * count
         self.args, self.weight, self.heavy = [()] * count, [0] * count, [False] * count
-        self.work, self.items, self.reduced = [0.0] * count, [()] * count, [0] * count
+        self.work, self.items, self.reduced = [0.0] * count, [()] * count, [0] * count  # work: seconds
         self.drawn = [False] * count  # Inductor gives random numbers memory of their own
         self.extra = [0] * count  # results of a library's kernel that nobody reads
         for i, node in enumerate(nodes):
             value = node.meta.get("val")
-            self.bytes[i] = _nbytes(value)
+            self.bytes[i] = nbytes(value)
             self.numel[i] = value.numel() if isinstance(value, torch.Tensor) else 0
             if node.op in ("placeholder", "get_attr"):
                 self.kind[i] = SOURCE
@@ -154,7 +155,7 @@ class Joint:
                 self.items[i] = tuple(self.at[u] for u in node.users
                                       if u.target is operator.getitem)
                 taken = {u.args[1] for u in node.users if u.target is operator.getitem}
-                self.extra[i] = sum(_nbytes(v) for k, v in enumerate(node.meta["val"])
+                self.extra[i] = sum(nbytes(v) for k, v in enumerate(node.meta["val"])
                                     if k not in taken)
         # Whose memory a value lies in: views have none, so several saved views are one buffer.
         self.root = root = list(range(count))
@@ -199,9 +200,19 @@ class Joint:
                     return x.meta.get("val") if isinstance(x, torch.fx.Node) else x
                 args = torch.utils._pytree.tree_map(plain, (node.args, node.kwargs))
                 try:
-                    self.work[i] = float(count(*args[0], **args[1], out_val=value))
+                    self.work[i] = float(count(*args[0], **args[1], out_val=value)) / \
+                        self._rate(node)
                 except (TypeError, ValueError, AssertionError):
                     self.work[i] = 0.0
+
+    def _rate(self, node):
+        """Operations a second of a library's kernel, by what it multiplies."""
+        dtypes = [a.meta["val"].dtype for a in node.all_input_nodes
+                  if isinstance(a.meta.get("val"), torch.Tensor)]
+        floats = [d for d in dtypes if d.is_floating_point]
+        # The narrowest: sums and statistics beside it are wider.
+        dtype = min(floats or dtypes, key=lambda d: d.itemsize, default=torch.float32)
+        return self.speeds.of(dtype, "convolution" in _name(node))
 
     @staticmethod
     def _is_lowered(node):
@@ -484,8 +495,8 @@ class Module:
             live -= sum(bytes_of[w] for w in new
                         if w not in self.outputs and w not in last)
             moved = made + sum(bytes_of[b] for b in read if self.maker.get(b) != g)
-            seconds += max(work / joint.flops, moved / joint.bandwidth,
-                           arithmetic / joint.element_ops)
+            seconds += max(work, moved / joint.speeds.bandwidth,
+                           arithmetic / joint.speeds.elements)
         self.peak, self.seconds, self.at, self.end = peak, seconds, at, live
 
     def alive_at_peak(self, count=5):

@@ -22,7 +22,7 @@ import torch
 from torch._functorch import partitioners as _aot
 from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
 
-from . import _joint, _saved, _schedule
+from . import _joint, _saved, _schedule, _speeds
 from .errors import BudgetError, UnsupportedError, UsageError, Warning as CkoptWarning
 
 _log = logging.getLogger("ckopt")
@@ -121,7 +121,7 @@ class Partitioner(CustomPartitionerFn):
     def uuid(self):
         """Budget, options and the version: what is cached for another is not taken."""
         from . import __version__
-        files = (__file__, _joint.__file__, _saved.__file__, _schedule.__file__)
+        files = (__file__, _joint.__file__, _saved.__file__, _schedule.__file__, _speeds.__file__)
         return ("ckopt.partitioner", __version__, self._budget, self._reserve,
                 self._optimizer.name, self._optimizer.per_byte, self._optimizer.all, self._check,
                 get_hash_for_files(files).hex())
@@ -194,7 +194,7 @@ class Partitioner(CustomPartitionerFn):
                 key = value.untyped_storage()._cdata
                 if key not in seen:
                     seen.add(key)
-                    held += _joint._nbytes(value)
+                    held += _joint.nbytes(value)
         flat = joint.gradients
         sizes = [joint.bytes[p] for p, g in flat if g is not None and p in joint.static]
         return {"held": held, "state": self._optimizer.state(sizes), "gradients": sum(sizes),

@@ -79,7 +79,7 @@ def graph(joint, name="joint"):
         for w in writes:
             value(w, "output" if w in outputs else "temp", joint.bytes[w])
         moved = sum(joint.bytes[b] for b in (*reads, *writes))
-        cost = max(work / joint.flops, moved / joint.bandwidth, arithmetic / joint.element_ops)
+        cost = max(work, moved / joint.speeds.bandwidth, arithmetic / joint.speeds.elements)
         forward = number < boundary
         makers = [whole.kernels[k][0] for k in cluster]
         node = {"id": number, "name": joint.nodes[makers[-1]].name, "cost": round(cost * 1e9),
@@ -284,7 +284,7 @@ class Search:
         wanted = {b for c in self._seen.values() for b in c.saved} - primals
 
         def worth(group):
-            return sum(joint.work[i] / joint.flops + 2 * joint.bytes[i] / joint.bandwidth
+            return sum(joint.work[i] + 2 * joint.bytes[i] / joint.speeds.bandwidth
                        for i in group) / max(1, sum(joint.bytes[i] for i in group))
 
         def moves(groups):

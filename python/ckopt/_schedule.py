@@ -20,6 +20,8 @@ from torch._inductor.debug import DebugContext
 from torch._inductor.graph import GraphLowering
 from torch._inductor.virtualized import V
 
+from ._speeds import unit_of, whole_units
+
 
 def _lowered(module, backward, strides):
     """(peak bytes, strides of the outputs by name) of one module; ``strides`` of its inputs."""
@@ -37,6 +39,7 @@ def _lowered(module, backward, strides):
                     value = torch.empty_strided(value.shape, strides[node.name], dtype=value.dtype,
                                                 device=value.device)
         inputs.append(value)
+    unit = max((unit_of(v.device) for v in inputs if isinstance(v, torch.Tensor)), default=1)
     view_to_reshape(module)
     with torch.no_grad():
         mode = fake_tensor_prop(module, inputs)
@@ -52,7 +55,11 @@ def _lowered(module, backward, strides):
             nodes = lowered.scheduler.nodes
             outputs = set(lowered.get_output_names())
             freeable = memory.get_freeable_input_buf(nodes, set(lowered.graph_inputs))
-            peak, _ = memory.estimate_peak_memory(nodes, freeable, outputs)
+            buffers, _, _ = memory.compute_memory_timeline(nodes, freeable, outputs)
+            for one in buffers:
+                one.size_alloc = whole_units(one.size_alloc, unit)
+                one.size_free = whole_units(one.size_free, unit)
+            peak, _ = memory.peak_memory_from_buf_info_list(buffers, len(nodes))
     found = {}
     for name, out in zip(order, lowered.graph_outputs or ()):
         try:

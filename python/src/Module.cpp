@@ -6,6 +6,7 @@
 #include "Bindings.h"
 
 #include "ckopt/Base/Version.h"
+#include "ckopt/Target/Cuda/DeviceSpeeds.h"
 #include "ckopt/Tool/Main.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
@@ -45,6 +46,21 @@ static int runTool(std::vector<std::string> arguments) {
   return code;
 }
 
+/// What the table of devices has of one, for the partitioner of torch.compile.
+static nb::dict deviceSpeeds(const std::string &name, unsigned sm) {
+  DeviceSpeeds speeds = findDeviceSpeeds(name, sm);
+  nb::dict result;
+  result["device"] = speeds.device;
+  result["known"] = speeds.isKnown;
+  result["multiprocessors"] = speeds.multiprocessors;
+  result["f32"] = speeds.f32;
+  result["tf32"] = speeds.tf32;
+  result["halves"] = speeds.halves;
+  result["bandwidth"] = speeds.bandwidth;
+  result["vector"] = speeds.vector;
+  return result;
+}
+
 NB_MODULE(_ckopt, module) {
   module.doc() = "ckopt's compiler, runtime and planner; see the package ckopt";
   nb::register_exception_translator(raise);
@@ -52,6 +68,7 @@ NB_MODULE(_ckopt, module) {
              [] { return versionLine("ckopt", LLVM_VERSION_STRING); });
   module.def("tool", runTool, nb::arg("arguments"),
              "Runs a tool; arguments[0] is its name. Returns the exit code.");
+  module.def("device_speeds", deviceSpeeds, nb::arg("name"), nb::arg("sm"));
 #ifdef CKOPT_STATIC
   linkInside();
 #endif

@@ -2,6 +2,7 @@
 """A byte budget inside torch.compile; skipped where torch (2.15 on) is missing."""
 
 import copy
+import types
 
 import pytest
 
@@ -16,6 +17,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import ckopt  # noqa: E402
 import ckopt.torch  # noqa: E402
+from ckopt import _joint, _speeds  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 KIB = 1024
@@ -265,3 +267,69 @@ def test_optimizers_state_is_counted():
                               (torch.optim.Adam(parameters, amsgrad=True), 3)):
         hook = ckopt.torch.partitioner("1GiB", optimizer=optimizer)
         assert hook._optimizer.state([10**6]) == pytest.approx(copies * 10**6, rel=0.001)
+
+
+def card(name, major, minor, count, **more):
+    """What torch.cuda.get_device_properties returns, as far as it is read."""
+    return types.SimpleNamespace(name=name, major=major, minor=minor, multi_processor_count=count,
+                                 **more)
+
+
+def test_speeds_are_those_of_the_device():
+    """Products by the type of their operands, by the table that ckopt's own steps are planned by."""
+    h100 = _speeds.of_properties(card("NVIDIA H100 80GB HBM3", 9, 0, 132))
+    assert h100.of(torch.bfloat16) == h100.of(torch.float16) > 10 * h100.of(torch.float32)
+    assert h100.of(torch.float64) == h100.of(torch.float32) / 2
+    assert h100.of(torch.float32, convolution=True) > 5 * h100.of(torch.float32)  # rounds to TF32
+    rounds = _speeds.of_properties(card("NVIDIA H100 PCIe", 9, 0, 114), tf32=True,
+                                   convolutions_tf32=False)
+    assert rounds.of(torch.float32) == h100.of(torch.float32, convolution=True)
+    assert rounds.of(torch.float32, convolution=True) == h100.of(torch.float32)
+    l4 = _speeds.of_properties(card("NVIDIA L4", 8, 9, 58))
+    assert 5 < h100.bandwidth / l4.bandwidth < 20
+
+
+def test_a_device_that_no_table_has_is_scaled():
+    """By multiprocessors and clocks, from the nearest one of its capability."""
+    near = _speeds.of_properties(card("NVIDIA GeForce RTX 5090", 12, 0, 170))
+    half = _speeds.of_properties(card("NVIDIA New", 12, 0, 85))
+    for dtype in (torch.float32, torch.bfloat16):
+        assert half.of(dtype) == pytest.approx(near.of(dtype) / 2)
+    assert half.elements == pytest.approx(near.elements / 2)
+    known = card("NVIDIA New", 12, 0, 85, clock_rate=900_000, memory_clock_rate=14_000_000,
+                 memory_bus_width=512)  # 1.79 TB/s by its data sheet
+    slow = _speeds.of_properties(known)
+    assert slow.of(torch.float32) == pytest.approx(near.of(torch.float32) / 4)
+    assert 1.5e12 < slow.bandwidth < 1.79e12
+
+
+def test_a_product_takes_as_long_as_its_type(monkeypatch):
+    from ckopt import _saved
+    found, real = [], _saved.Search.find
+
+    def find(self, budget):
+        found.append(sum(self.joint.work))
+        return real(self, budget)
+
+    monkeypatch.setattr(_saved.Search, "find", find)
+    monkeypatch.setattr(_joint, "of_device", lambda device: _speeds.Speeds(
+        1e12, 1e12, 1e12, {torch.bfloat16: 8e12}))
+    class Two(nn.Module):
+        def __init__(self, dtype):
+            super().__init__()
+            self.a, self.b = (nn.Linear(64, 64, dtype=dtype) for _ in range(2))
+
+        def forward(self, x):
+            return self.b(self.a(x).tanh()).tanh().sum()
+
+    for dtype in (torch.float32, torch.bfloat16):
+        plan_only(Two(dtype), "1GiB", data=(torch.randn(64, 64).to(dtype),), check=False)
+    assert found[0] == pytest.approx(8 * found[1]) and found[1] > 0
+
+
+def test_tensors_of_a_device_count_by_its_allocator():
+    """PyTorch's for CUDA hands out multiples of 512 bytes; on the CPU bytes are bytes."""
+    with torch._subclasses.FakeTensorMode():
+        for elements, there in ((0, 0), (1, 512), (128, 512), (129, 1024), (10**6, 4_000_256)):
+            assert _joint.nbytes(torch.empty(elements, device="cuda")) == there
+            assert _joint.nbytes(torch.empty(elements)) == 4 * elements

@@ -14,6 +14,7 @@
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/Cpu/Emit.h"
 #include "ckopt/Target/Cuda/CudaCode.h"
+#include "ckopt/Target/Cuda/DeviceSpeeds.h"
 #include "ckopt/Target/Targets.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -118,6 +119,25 @@ static const Capability &capabilityOf(unsigned sm) {
                       : sm == 86 || sm == 89 ? sm
                                              : 80);
   });
+}
+
+DeviceSpeeds ckopt::findDeviceSpeeds(llvm::StringRef name, unsigned sm) {
+  using runtime::ProductPrecision;
+  llvm::StringRef known = cudaDeviceNamed(name, "");
+  DeviceSpeeds speeds;
+  speeds.isKnown = !known.empty();
+  speeds.device = speeds.isKnown ? known.str() : capabilityOf(sm).device;
+  speeds.multiprocessors = cudaMultiprocessors(speeds.device);
+  auto of = [&](ProductPrecision precision) { // no file is read
+    return llvm::cantFail(cudaRates(speeds.device, precision));
+  };
+  MachineRates rates = of(ProductPrecision::TF32);
+  speeds.f32 = of(ProductPrecision::F32).libraryMatmul;
+  speeds.tf32 = rates.libraryMatmul;
+  speeds.halves = rates.libraryHalves;
+  speeds.bandwidth = rates.bandwidth;
+  speeds.vector = rates.vector;
+  return speeds;
 }
 
 /// Returns the capability that code with so much shared memory a block is for.
