@@ -64,7 +64,7 @@ llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
   auto before = readState(session);
   if (!before)
     return before.takeError();
-  if (llvm::Error error = impl->feedBatch(batch, Call::Profile))
+  if (llvm::Error error = impl->feedBatch({batch, {}}, Call::Profile))
     return std::move(error);
   const runtime::Manifest &manifest = session.manifest();
   std::vector<double> sums(manifest.calls.size());

@@ -112,17 +112,21 @@ llvm::Expected<std::unique_ptr<StepRun>> StepRun::at(int64_t size) {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// Refuses arrays that no field has.
-llvm::Error StepRun::Impl::checkArrays(const TensorMap &arrays) const {
+llvm::Error StepRun::Impl::checkArray(const std::string &name) const {
   std::string known;
-  for (const FieldSpec &field : fields)
+  for (const FieldSpec &field : fields) {
+    if (field.array == name)
+      return llvm::Error::success();
     known += (known.empty() ? "'" : ", '") + field.array + "'";
+  }
+  return inputError(data.path + ": the step takes no array '" + name +
+                    "'; there are " + known);
+}
+
+llvm::Error StepRun::Impl::checkArrays(const TensorMap &arrays) const {
   for (const auto &entry : arrays)
-    if (llvm::none_of(fields, [&](const FieldSpec &field) {
-          return field.array == entry.first;
-        }))
-      return inputError(data.path + ": the step takes no array '" +
-                        entry.first + "'; there are " + known);
+    if (llvm::Error error = checkArray(entry.first))
+      return error;
   return llvm::Error::success();
 }
 
@@ -156,11 +160,18 @@ StepRun::Impl::readBatch(const TensorMap &arrays) const {
     return samples.takeError();
   bool batched =
       llvm::any_of(fields, [](const FieldSpec &f) { return f.batched; });
-  if (batched && samples->numSamples() != batch)
-    return inputError("the batch has " + llvm::Twine(samples->numSamples()) +
-                      " samples, the step was compiled for " +
-                      llvm::Twine(batch));
+  if (batched)
+    if (llvm::Error error = checkCount(samples->numSamples()))
+      return std::move(error);
   return samples;
+}
+
+llvm::Error StepRun::Impl::checkCount(int64_t samples) const {
+  if (samples == batch)
+    return llvm::Error::success();
+  return inputError("the batch has " + llvm::Twine(samples) +
+                    " samples, the step was compiled for " +
+                    llvm::Twine(batch));
 }
 
 llvm::Error StepRun::Impl::meet(Meeting meeting, llvm::Error own) const {
@@ -189,7 +200,10 @@ static llvm::Expected<Feeder> fill(Session &session, DatasetSource &source,
 
 /// Writes a batch; of several ranks each has the same one, and writes its part.
 /// What is wrong with one rank's arrays is an error on all.
-llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays, Call call) {
+llvm::Error StepRun::Impl::feedBatch(const Batch &fed, Call call) {
+  if (!fed.onDevice.empty())
+    return feedFromDevice(fed);
+  const TensorMap &arrays = fed.host;
   auto samples = readBatch(arrays);
   if (samples && !session->ranks().areSeveral()) {
     auto written = feedWhole(*session, arrays, fields);
@@ -242,7 +256,7 @@ llvm::Error StepRun::Impl::check(double updateLoss, int64_t update) {
   return llvm::Error::success();
 }
 
-llvm::Expected<StepResult> StepRun::Impl::step(const TensorMap &arrays) {
+llvm::Expected<StepResult> StepRun::Impl::step(const Batch &arrays) {
   const StepOptions &options = compiled.compilation().given().step;
   if (llvm::Error error = checkUpdates(options.optimizer))
     return std::move(error);
@@ -272,14 +286,15 @@ llvm::Expected<StepResult> StepRun::Impl::step(const TensorMap &arrays) {
   return result;
 }
 
-llvm::Expected<StepResult> StepRun::step(const TensorMap &batch) {
+llvm::Expected<StepResult> StepRun::step(const TensorMap &batch,
+                                         llvm::ArrayRef<DeviceArray> onDevice) {
   if (llvm::Error error = impl->finish())
     return std::move(error);
-  return impl->step(batch);
+  return impl->step({batch, onDevice});
 }
 
 llvm::Expected<std::optional<StepResult>>
-StepRun::Impl::stepLater(const TensorMap &arrays) {
+StepRun::Impl::stepLater(const Batch &arrays) {
   StartedBatch next;
   if (!mayRunOn(*session, skips)) {
     auto last = settle();
@@ -337,15 +352,18 @@ llvm::Expected<std::optional<StepResult>> StepRun::Impl::settle() {
 }
 
 llvm::Expected<std::optional<StepResult>>
-StepRun::stepLater(const TensorMap &batch) {
-  return impl->stepLater(batch);
+StepRun::stepLater(const TensorMap &batch,
+                   llvm::ArrayRef<DeviceArray> onDevice) {
+  return impl->stepLater({batch, onDevice});
 }
 
 llvm::Expected<std::optional<StepResult>> StepRun::settle() {
   return impl->settle();
 }
 
-llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
+llvm::Expected<BatchGradients>
+StepRun::gradients(const TensorMap &batch,
+                   llvm::ArrayRef<DeviceArray> onDevice) {
   if (llvm::Error error = impl->finish())
     return std::move(error);
   const StepOptions &given = impl->compiled.compilation().given().step;
@@ -353,7 +371,7 @@ llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
     return usageError(
         "gradients are results of a step that was compiled with " +
         Setting("optimizer", "none"));
-  if (llvm::Error error = impl->feedBatch(batch, Call::Gradients))
+  if (llvm::Error error = impl->feedBatch({batch, onDevice}, Call::Gradients))
     return std::move(error);
   auto loss = impl->runNext();
   if (!loss)

@@ -24,6 +24,12 @@ struct StepPlace {
   SkipWatch skips;
 };
 
+/// The arrays of a batch, on the host and on the step's device.
+struct Batch {
+  const TensorMap &host;
+  llvm::ArrayRef<DeviceArray> onDevice;
+};
+
 /// A batch that was started, and whose loss was not taken.
 struct StartedBatch {
   int64_t update = 0; ///< that it is a part of
@@ -47,8 +53,15 @@ struct StepRun::Impl {
   llvm::Error meet(Meeting meeting, llvm::Error own) const;
   /// The same for calls that ranks with shards alone make together.
   llvm::Error meetSharing(const Meeting &meeting, llvm::Error own) const;
+  /// Refuse arrays that no field has.
+  llvm::Error checkArray(const std::string &name) const;
   llvm::Error checkArrays(const TensorMap &arrays) const;
-  llvm::Error feedBatch(const TensorMap &batch, Call call);
+  llvm::Error feedBatch(const Batch &batch, Call call);
+  llvm::Error feedFromDevice(const Batch &arrays) const;
+  bool copiesOnDevice(const FieldSpec &field) const;
+  llvm::Error checkDeviceArray(const FieldSpec &field,
+                               const DeviceArray &array) const;
+  llvm::Error checkCount(int64_t samples) const;
   llvm::Expected<Dataset> readSamples(const TensorMap &arrays,
                                       llvm::ArrayRef<FieldSpec> wanted) const;
   llvm::Expected<Dataset> readBatch(const TensorMap &arrays) const;
@@ -56,13 +69,13 @@ struct StepRun::Impl {
   llvm::Expected<TensorMap> collectWeights(bool averaged) const;
   llvm::Expected<double> runNext();
   llvm::Error check(double updateLoss, int64_t update);
-  llvm::Expected<std::optional<StepResult>> stepLater(const TensorMap &batch);
+  llvm::Expected<std::optional<StepResult>> stepLater(const Batch &batch);
   llvm::Expected<std::optional<StepResult>> settle();
   /// The same for calls to which its result is nothing.
   llvm::Error finish() { return settle().takeError(); }
   llvm::Error goOn(int64_t from);
   llvm::Error checkLike(const Impl &other) const;
-  llvm::Expected<StepResult> step(const TensorMap &batch);
+  llvm::Expected<StepResult> step(const Batch &batch);
 
   CompiledStep compiled;
   TrainOptions train;

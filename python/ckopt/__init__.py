@@ -38,6 +38,7 @@ finally:
     if _spin:
         del _os.environ["GOMP_SPINCOUNT"]
 
+from ._device import View
 from ._fit import FitResult
 from ._lora import LoRA
 from ._ranks import rank, ranks
@@ -60,6 +61,6 @@ __all__ = [
     "GraphPlan", "Group", "ImageFolder", "InputError", "InternalError", "Linear", "Lion",
     "LoRA", "Loss", "MultiStep", "NAdam", "NoPlanFoundError", "NonFiniteError", "OneCycle", "Optimizer",
     "OutputError", "Plan", "RAdam", "RMSprop", "RankError", "RematModule", "SGD", "Schedule",
-    "StepDecay", "StepPlan", "Tokens", "UnsupportedError", "UsageError", "Warning", "batches",
+    "StepDecay", "StepPlan", "Tokens", "UnsupportedError", "UsageError", "View", "Warning", "batches",
     "compile", "plan", "rank", "ranks", "remat",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy
 
+from ._device import HOST, is_on_cuda
 from .errors import InputError, UsageError
 
 
@@ -17,7 +18,7 @@ def _from_dlpack(name, value):
         kind = int(value.__dlpack_device__()[0])
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(f"'{name}' is not in memory: {error}") from error
-    if kind != 1:
+    if kind not in HOST:
         raise InputError(f"'{name}' is not in the CPU's memory; pass it after .cpu()")
     if str(getattr(value, "dtype", "")) in ("torch.bfloat16", "torch.float8_e4m3fn",
                                             "torch.float8_e5m2"):
@@ -29,8 +30,8 @@ def _from_dlpack(name, value):
                          f"read as a dense array of numbers: {error}") from error
 
 
-def _view(name, value):
-    """The array behind `value`, without a copy where it has one."""
+def _view(name, value, home):
+    """The array behind `value`, without a copy where it is the host's and has one."""
     if isinstance(value, numpy.ma.MaskedArray):
         if numpy.ma.getmaskarray(value).any():
             raise InputError(f"'{name}' has masked elements, which a step cannot leave out")
@@ -39,6 +40,8 @@ def _view(name, value):
         return value
     if hasattr(value, "detach"):  # torch: gradients do not flow through ckopt
         value = value.detach()
+    if home is not None and is_on_cuda(value):
+        return home.to_host(home.take(name, value))
     if hasattr(value, "__dlpack_device__"):
         return _from_dlpack(name, value)
     try:
@@ -89,13 +92,14 @@ def check_cast(cast):
         raise UsageError(f"cast={cast!r} is neither 'exact' nor 'round'")
 
 
-def as_array(name, value, dtype=None, cast="exact"):
-    """Returns `value` as a C-contiguous array of `dtype` (None: its own).
+def as_array(name, value, dtype=None, cast="exact", home=None):
+    """Returns `value` as a C-contiguous array of `dtype` (None: its own) on the host.
 
     Raises InputError, with `name`, where values would change (`cast='round'`
-    lets floats round), for other kinds of elements and other devices.
+    lets floats round), for other kinds of elements and other devices than
+    `home` (_device.Sharing; None: the host's memory alone).
     """
-    array = _view(name, value)
+    array = _view(name, value, home)
     if dtype is not None and array.dtype != numpy.dtype(dtype):
         array = _convert(name, array, numpy.dtype(dtype), cast)
     if not array.dtype.isnative:

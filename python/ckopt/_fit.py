@@ -251,8 +251,8 @@ def whole_arrays(step, arrays, cast):
         if name not in step.inputs:
             raise UsageError(f"the step takes no '{name}', but {', '.join(step.inputs)}")
         dtype = numpy.dtype(step.inputs[name][0])
-        array = as_array(name, value)
-        result[name] = array if is_exact(array.dtype, dtype) else as_array(name, value, dtype, cast)
+        array = as_array(name, value, home=step._sharing)
+        result[name] = array if is_exact(array.dtype, dtype) else as_array(name, array, dtype, cast)
     missing = [name for name in step.inputs if name not in result]
     if missing:
         raise UsageError(f"no array for '{missing[0]}'; the step takes {', '.join(step.inputs)}")

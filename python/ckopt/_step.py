@@ -17,6 +17,7 @@ import numpy
 
 from . import _ckopt
 from ._arrays import as_array, check_cast
+from ._device import Sharing, View, is_on_cuda, may_stay
 from ._fit import FitResult, grouped, is_dataset, is_one_batch, metric_names
 from ._fit import run as run_fit
 from ._lora import LoRA
@@ -168,9 +169,10 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
 class Loss:
     """The loss of a batch that a device may still work on; ``float()`` waits for it."""
 
-    def __init__(self, step: CompiledStep):
+    def __init__(self, step: CompiledStep, arrays: Any = None):
         self._step: CompiledStep | None = step
         self._value = float("nan")
+        self._arrays = arrays  # which a device may still read
 
     def __float__(self) -> float:
         if self._step is not None:
@@ -198,6 +200,7 @@ class CompiledStep:
         self._first: CompiledStep | None = None  # whose arena this one uses
         self._fitting: list[bool] = []  # of all steps of one arena: inside of fit
         self._fields = step.fields
+        self._sharing = Sharing(step)
         self._open: tuple[str, int, int] | None = step.open_size
         self._sizes: dict[int, CompiledStep] = {}  # of the open dimension, last used last
         self._lock = threading.RLock()  # of the list of sizes
@@ -221,14 +224,14 @@ class CompiledStep:
     def _take_losses(self) -> None:
         values = self._step.take_losses()
         for one, value in zip(self._late, values):
-            one._value, one._step = value, None
+            one._value, one._step, one._arrays = value, None, None
         del self._late[:len(values)]
 
     def _drop_late(self) -> None:
         """Gives batches that failed, and what was started behind them, no loss."""
         self._take_losses()
         for one in self._late:
-            one._step = None
+            one._step = one._arrays = None
         self._late.clear()
 
     def at(self, *, batch: int | None = None, dim: Mapping[str, int] | None = None) -> CompiledStep:
@@ -327,7 +330,8 @@ class CompiledStep:
         """Samples a batch, of all ranks."""
         return self._step.batch
 
-    def _arrays(self, args, kwargs, all_of_them=True):
+    def _arrays(self, args, kwargs, all_of_them=True, stay=False):
+        """Arrays by name, on the host; with ``stay`` those that a device copies stay there."""
         if len(args) == 1 and not kwargs and isinstance(args[0], Mapping):
             args, kwargs = (), dict(args[0])
         if len(args) > len(self._fields):
@@ -345,8 +349,16 @@ class CompiledStep:
         missing = [name for name in known if name not in named]
         if all_of_them and missing:
             raise UsageError(f"no array for '{missing[0]}'; the step takes {', '.join(known)}")
-        return {name: as_array(name, value, known[name]["dtype"], self._cast)
-                for name, value in named.items()}
+        return {name: self._array(name, value, known[name], stay) for name, value in named.items()}
+
+    def _array(self, name, value, field, stay):
+        if stay and is_on_cuda(value):
+            value = value.detach() if hasattr(value, "detach") else value
+            array = self._sharing.take(name, value)
+            if may_stay(array, field):
+                return array
+            value = self._sharing.to_host(array)
+        return as_array(name, value, field["dtype"], self._cast, self._sharing)
 
     def _samples(self, arrays):
         for field in self._fields:
@@ -374,7 +386,7 @@ class CompiledStep:
             array that is called "wait" goes into a mapping.)
         """
         self._not_in_fit()
-        arrays = self._arrays(args, kwargs)
+        arrays = self._arrays(args, kwargs, stay=True)
         step = self._sized(arrays)
         samples = step._samples(arrays)
         if 0 < samples < step.batch and self._last_batch == "skip":
@@ -385,7 +397,7 @@ class CompiledStep:
                               Warning, stacklevel=2)
             return float("nan")
         if not wait:
-            late = Loss(step)
+            late = Loss(step, arrays)
             step._late.append(late)
             try:
                 step._step.step_later(arrays)
@@ -493,7 +505,7 @@ class CompiledStep:
         gradient that is not finite raises NonFiniteError.
         """
         self._not_in_fit()
-        arrays = self._arrays(args, kwargs)
+        arrays = self._arrays(args, kwargs, stay=True)
         loss, gradients = self._sized(arrays)._step.gradients(arrays)
         return loss, {name.removeprefix("grad/"): value for name, value in gradients.items()}
 
@@ -561,13 +573,39 @@ class CompiledStep:
         """
         return self._step.weights(averaged)
 
+    def views(self) -> dict[str, View]:
+        """Returns parameters and running statistics by name where they lie, without a copy.
+
+        For ``torch.from_dlpack``, or ``numpy.from_dlpack`` on the CPU. Every update
+        changes what a view, and a tensor made of it, shows; both can only be read.
+        They lie at the same place as long as they are held, and hold the step. On a
+        device what is read is in order with the step if it is read in ``stream``.
+        """
+        return {name: View(self._sharing, name, array, dtype, tuple(shape))
+                for name, (array, dtype, shape) in self._step.views().items()}
+
+    @property
+    def stream(self) -> int:
+        """The stream of the device in whose order the step works, as DLPack numbers it.
+
+        It may be set to ``torch.cuda.current_stream()``, a stream of CuPy, one with
+        ``__cuda_stream__``, a CUstream's number, or None: the default stream (1).
+        Arrays of the device are copied behind what the stream has by then, and before
+        what it is given afterwards; once a view was handed out, so is all of a call.
+        """
+        return self._sharing.stream
+
+    @stream.setter
+    def stream(self, stream: Any) -> None:
+        self._sharing.use(stream)
+
     def load_state_dict(self, state: Mapping[str, Any], *, strict: bool = True) -> None:
         """Sets weights by name, from numpy arrays or tensors.
 
         strict: names that are missing or unknown are an InputError; otherwise
         they are left alone. Optimizer state stays.
         """
-        arrays = {name: as_array(name, value) for name, value in state.items()}
+        arrays = {name: as_array(name, value, home=self._sharing) for name, value in state.items()}
         known = self._step.weight_types()
         unknown = [name for name in arrays if name not in known]
         missing = [name for name in known if name not in arrays]

@@ -163,7 +163,7 @@ class TorchStep(CompiledStep):
         state = self.state_dict()
         self._start = {name: state[name].astype("f8") for name in self._norms if name in state}
 
-    def _arrays(self, args, kwargs, all_of_them=True):
+    def _arrays(self, args, kwargs, all_of_them=True, stay=False):
         if len(args) == 1 and not kwargs and isinstance(args[0], Mapping):
             args, kwargs = (), args[0]
         if args:
@@ -176,7 +176,7 @@ class TorchStep(CompiledStep):
             kwargs = {**named, **kwargs}
         kwargs = {name: value for name, value in kwargs.items()
                   if name not in self._unread or name in self.inputs}
-        return super()._arrays((), kwargs, all_of_them)
+        return super()._arrays((), kwargs, all_of_them, stay)
 
     def _first_batch(self):
         if self._check is None:

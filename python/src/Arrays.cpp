@@ -10,7 +10,7 @@ using namespace ckopt::python;
 
 using Code = nb::dlpack::dtype_code;
 
-static std::optional<DType> typeOf(nb::dlpack::dtype type) {
+std::optional<DType> python::typeOf(nb::dlpack::dtype type) {
   if (type.lanes != 1)
     return std::nullopt;
   switch (Code(type.code)) {
@@ -39,7 +39,8 @@ static std::optional<DType> typeOf(nb::dlpack::dtype type) {
 }
 
 nb::dlpack::dtype python::dlpackOf(DType type) {
-  Code code = isFloat(type)         ? Code::Float
+  Code code = type == DType::BF16   ? Code::Bfloat
+              : isFloat(type)       ? Code::Float
               : type == DType::Bool ? Code::Bool
               : type == DType::U8 || type == DType::U16 || type == DType::U32 ||
                       type == DType::U64

@@ -21,6 +21,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -62,6 +63,8 @@ template <typename T> T take(llvm::Expected<T> value, const Told &told = {}) {
 /// dictionary.
 TensorMap toTensors(const nb::dict &arrays);
 nb::dlpack::dtype dlpackOf(DType type);
+/// The type of elements; nothing for one that ckopt does not know.
+std::optional<DType> typeOf(nb::dlpack::dtype type);
 /// A dictionary of numpy arrays, which own their bytes.
 nb::dict toArrays(TensorMap tensors);
 

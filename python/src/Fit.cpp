@@ -14,6 +14,7 @@
 #include "ckopt/Train/Data/ReadAhead.h"
 
 #include <cmath>
+#include <functional>
 #include <variant>
 
 using namespace ckopt;
@@ -147,7 +148,9 @@ struct Request {
   Samples samples, validation;
   std::optional<int64_t> count; ///< samples of an epoch of batches
   nb::handle report;            ///< called with each step; may be None
-  bool strict = false;          ///< a batch that is not full is an error
+  /// Step::order(), around what Python does with weights meanwhile.
+  std::function<llvm::Error(bool before)> order;
+  bool strict = false; ///< a batch that is not full is an error
   std::vector<Metric> metrics;
   TrainOptions options;
 };
@@ -272,12 +275,15 @@ llvm::Expected<TrainResult> runFit(StepRun &run, Request &request,
     *opened = std::make_unique<ReadAheadSource>(std::move(*opened));
   options.reportsLate = request.report.is_none();
   options.report = [&](const StepReport &step) {
-    return raised.guard([&] {
-      if (PyErr_CheckSignals())
-        nb::raise_python_error();
-      if (!request.report.is_none())
-        request.report(describeStep(step, request.metrics));
-    });
+    llvm::Error error = request.order(/*before=*/false);
+    if (!error)
+      error = raised.guard([&] {
+        if (PyErr_CheckSignals())
+          nb::raise_python_error();
+        if (!request.report.is_none())
+          request.report(describeStep(step, request.metrics));
+      });
+    return error ? std::move(error) : request.order(/*before=*/true);
   };
   return run.fit(**opened, options, request.metrics);
 }
@@ -347,8 +353,10 @@ nb::dict fit(Step &self, nb::object samples, nb::object validation,
     train.bestBy = take(parseMetric(best, "best_by"));
   Raised raised;
   try {
-    TrainResult result =
-        self.locked([&](StepRun &run) { return runFit(run, request, raised); });
+    TrainResult result = self.locked([&](StepRun &run) {
+      request.order = [&](bool before) { return self.order(run, before); };
+      return runFit(run, request, raised);
+    });
     return describeResult(result, request.metrics);
   } catch (const Failure &) {
     if (raised.exception)

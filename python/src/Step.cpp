@@ -91,8 +91,9 @@ std::vector<std::pair<std::string, std::string>> Step::takeMessages() {
   return result;
 }
 
-static nb::dict describe(const FieldSpec &field) {
+static nb::dict describe(const FieldSpec &field, bool copiesOnDevice) {
   nb::dict result;
+  result["on_device"] = copiesOnDevice;
   result["name"] = field.name;
   result["array"] = field.array;
   result["dtype"] = std::string(dtypeTable[size_t(field.dtype)].numpy);
@@ -145,18 +146,19 @@ static void bindCalls(nb::class_<Step> &step) {
   step.def(
       "step",
       [](Step &self, const nb::dict &arrays) {
-        TensorMap batch = toTensors(arrays);
-        StepResult result =
-            self.locked([&](StepRun &run) { return run.step(batch); });
+        GivenBatch batch = toBatch(arrays, self);
+        StepResult result = self.locked(
+            [&](StepRun &run) { return run.step(batch.host, batch.onDevice); });
         return std::pair(result.loss, result.updated);
       },
       nb::arg("arrays"));
   step.def(
       "gradients",
       [](Step &self, const nb::dict &arrays) {
-        TensorMap batch = toTensors(arrays);
-        BatchGradients result =
-            self.locked([&](StepRun &run) { return run.gradients(batch); });
+        GivenBatch batch = toBatch(arrays, self);
+        BatchGradients result = self.locked([&](StepRun &run) {
+          return run.gradients(batch.host, batch.onDevice);
+        });
         return std::pair(result.loss, toArrays(std::move(result.gradients)));
       },
       nb::arg("arrays"));
@@ -202,7 +204,7 @@ static void bindLate(nb::class_<Step> &step) {
   step.def(
       "step_later",
       [](Step &self, const nb::dict &arrays) {
-        self.stepLater(toTensors(arrays));
+        self.stepLater(toBatch(arrays, self));
       },
       nb::arg("arrays"));
   step.def("settle", &Step::settle);
@@ -312,10 +314,15 @@ static void bindFigures(nb::class_<Step> &step) {
                : std::optional(std::tuple(open.name, open.low, open.high));
   });
   step.def_prop_ro("fields", [](Step &self) {
-    auto fields = self.plain([](StepRun &run) { return run.fields().vec(); });
     nb::list result;
-    for (const FieldSpec &field : fields)
-      result.append(describe(field));
+    std::vector<bool> copies;
+    auto fields = self.plain([&](StepRun &run) {
+      for (const FieldSpec &field : run.fields())
+        copies.push_back(run.copiesOnDevice(field));
+      return run.fields().vec();
+    });
+    for (size_t i = 0; i < fields.size(); ++i)
+      result.append(describe(fields[i], copies[i]));
     return result;
   });
   step.def("measured_peak", [](Step &self) {
@@ -389,4 +396,5 @@ void python::bindStep(nb::module_ &module) {
   bindLate(step);
   bindWeights(step);
   bindFigures(step);
+  bindDevice(module, step);
 }

@@ -47,6 +47,22 @@ struct Evaluated {
   nb::dict numbers() const;
 };
 
+/// An array of a device, with what keeps it alive.
+struct GivenArray {
+  using Array = nb::ndarray<nb::ro, nb::device::cuda>;
+  Array array;
+  DType dtype;
+  void *own = nullptr; ///< the stream that made it, if it is not the step's
+
+  DeviceArray named(std::string name, void *stream) const;
+};
+
+/// What a step is fed.
+struct GivenBatch {
+  TensorMap host;
+  std::vector<DeviceArray> onDevice;
+};
+
 /// A run with a lock: Python's threads may call at once, as each call lets the
 /// GIL go while it works. The thread that trains by fit() may call again from
 /// its callbacks.
@@ -65,9 +81,23 @@ public:
     settle();
     using Result = decltype(work(*run));
     if constexpr (std::is_same_v<Result, llvm::Error>)
-      check(plain(work), words);
+      check(inOrder(work), words);
     else
-      return take(plain(work), words);
+      return take(inOrder(work), words);
+  }
+  /// Calls `work` as if it were work of the caller's stream, once others read
+  /// weights in place.
+  template <typename Work> auto inOrder(Work work) {
+    return plain([&](StepRun &of) -> decltype(work(of)) {
+      if (llvm::Error error = order(of, /*before=*/true))
+        return std::move(error);
+      auto result = work(of);
+      llvm::Error error = order(of, /*before=*/false);
+      if (!error)
+        return result;
+      llvm::consumeError(toError(std::move(result)));
+      return std::move(error);
+    });
   }
   /// The same for results that are no errors.
   template <typename Work> auto plain(Work work) {
@@ -79,9 +109,21 @@ public:
   }
 
   /// Starts an update on a batch; a device works on when this returns.
-  void stepLater(const TensorMap &batch) {
-    note(plain([&](StepRun &run) { return run.stepLater(batch); }));
+  void stepLater(const GivenBatch &batch) {
+    note(inOrder([&](StepRun &run) {
+      return run.stepLater(batch.host, batch.onDevice);
+    }));
   }
+  /// In whose order the run works: copies of arrays, and all of it once others
+  /// read weights in place.
+  void *stream() const { return callers; }
+  /// Puts work of the run that follows (`before`) behind that of the stream, or
+  /// the other way round.
+  llvm::Error order(StepRun &of, bool before);
+  void setStream(uintptr_t given);
+  void letStreamWait();
+  /// Reads an array of the device.
+  HostTensor toHost(const GivenArray &array);
   /// Waits for the batch that was started, if there is one.
   void settle() {
     if (isLate)
@@ -129,6 +171,10 @@ private:
       losses.push_back((*last)->loss);
     check(last.takeError(), words);
   }
+  static llvm::Error toError(llvm::Error error) { return error; }
+  template <typename T> static llvm::Error toError(llvm::Expected<T> result) {
+    return result.takeError();
+  }
   void open(const std::string &model, const std::vector<GivenSetting> &settings,
             Step *beside);
 
@@ -139,11 +185,16 @@ private:
   std::shared_ptr<std::recursive_mutex> shared =
       std::make_shared<std::recursive_mutex>();
   std::unique_ptr<StepRun> run;
+  bool hasViews = false; ///< others may read weights in place
+  void *callers = reinterpret_cast<void *>(1); ///< stream; 1: the default one
   bool isLate = false; ///< stepLater() was called since the last failure
   std::vector<double> losses;
 };
 
+GivenBatch toBatch(const nb::dict &arrays, const Step &step);
+
 void bindFit(nb::class_<Step> &step);
+void bindDevice(nb::module_ &module, nb::class_<Step> &step);
 
 } // namespace ckopt::python
 

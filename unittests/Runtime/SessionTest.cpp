@@ -151,6 +151,29 @@ TEST(Session, TensorsKeepTheirLogicalOrder) {
   EXPECT_TRUE(lastErrorHas("24 elements"));
 }
 
+// On the CPU a tensor lies in the arena; streams and other devices' arrays are
+// said not to be there.
+TEST(Session, TensorsAreLocated) {
+  Manifest m = manifestOf(
+      {tensor("w", TensorRole::Parameter, DType::F32, {2, 3}, 64)}, 128);
+  m.tensors[0].strides = {1, 2};
+  Loaded run(m, nothing);
+  ckrt_tensor_place place = {};
+  place.size = sizeof(place);
+  ASSERT_EQ(ckrt_tensor_locate(run.session, 0, &place), CKRT_OK);
+  EXPECT_EQ(place.data, ckrt_arena(run.session) + 64);
+  EXPECT_EQ(place.device, -1);
+  EXPECT_EQ(place.strides[1], 2);
+  EXPECT_EQ(ckrt_tensor_locate(run.session, 1, &place), CKRT_INVALID_ARGUMENT);
+  for (ckrt_status status :
+       {ckrt_wait_for_stream(run.session, nullptr),
+        ckrt_let_stream_wait(run.session, nullptr),
+        ckrt_tensor_write_array(run.session, 0, nullptr)}) {
+    EXPECT_EQ(status, CKRT_INVALID_ARGUMENT);
+    EXPECT_TRUE(lastErrorHas("the step runs on the CPU"));
+  }
+}
+
 TEST(Session, ConvertsTypesOrSaysWhyNot) {
   Loaded run(manifestOf({tensor("f", TensorRole::Input, DType::F32, {3}, 0),
                          tensor("l", TensorRole::Target, DType::I64, {3}, 64),

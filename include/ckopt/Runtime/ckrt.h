@@ -351,8 +351,8 @@ typedef struct ckrt_device_array {
 } ckrt_device_array;
 /* Copies an array to a tensor, or a tensor to an array, within the device:
  * behind the last run and before the next one; the host does not wait.
- * CKRT_MISMATCH: another type or shape, or elements in too many pieces. Values
- * are not looked at. */
+ * CKRT_MISMATCH: another type or shape, elements in too many pieces, or memory
+ * that is none of this device's. Values are not looked at. */
 CKRT_EXPORT ckrt_status ckrt_tensor_write_array(ckrt_session *session,
                                                 int64_t tensor,
                                                 const ckrt_device_array *array);

@@ -29,6 +29,7 @@
 #include "ckopt/Train/Step.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,23 @@ struct StepResult {
 struct BatchGradients {
   double loss = 0;
   TensorMap gradients;
+};
+
+/// An array in memory of the device that a step runs on.
+struct DeviceArray {
+  std::string name; ///< as in a batch
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape, strides; ///< strides: in elements
+  void *data = nullptr;                ///< its first element
+  void *stream = nullptr; ///< a CUstream, in whose order it is copied
+};
+
+/// Where a weight lies as long as the run lives; later updates change it there.
+struct WeightPlace {
+  TensorSpec spec;
+  std::vector<int64_t> strides; ///< in elements
+  void *data = nullptr;
+  int32_t device = -1; ///< number of the device; -1: the host
 };
 
 /// The time of one kernel call.
@@ -79,6 +97,19 @@ public:
   /// Returns the fields of a batch, inputs in the model's order, then targets;
   /// `array` is the name under which a batch holds each.
   llvm::ArrayRef<FieldSpec> fields() const;
+  /// Returns whether a field can be copied within the step's device: one
+  /// process runs it, and the host needs to look at no label, index or target.
+  bool copiesOnDevice(const FieldSpec &field) const;
+  /// Returns the number of the device that the step runs on; nothing on the
+  /// CPU, where the three calls below are usage errors.
+  std::optional<int32_t> device() const;
+  /// Puts what the run is given from now on behind what a stream of the
+  /// caller's (a CUstream) was given so far.
+  llvm::Error waitFor(void *stream);
+  /// Puts what the stream is given from now on behind the run's work.
+  llvm::Error letWait(void *stream);
+  /// Copies an array of the device to the host.
+  llvm::Expected<HostTensor> readArray(const DeviceArray &array) const;
   int64_t batch() const; ///< samples, of all ranks
   /// Returns the number of updates made, those before resume() included.
   int64_t updates() const;
@@ -92,11 +123,15 @@ public:
   /// Feeds one whole batch (first dimensions are the batch size) and runs the
   /// step on it. A loss that rises far above its first value gives a warning,
   /// in the messages of the compilation.
-  llvm::Expected<StepResult> step(const TensorMap &batch);
+  /// `onDevice`: arrays of the batch that are copied within the device, for
+  /// fields of which copiesOnDevice() holds.
+  llvm::Expected<StepResult> step(const TensorMap &batch,
+                                  llvm::ArrayRef<DeviceArray> onDevice = {});
   /// The same, but on a device returns while the step runs: with the result of
   /// the batch before, if that was started so and is not settled; nothing if
   /// none was. What is wrong with a batch's numbers is told by the next call.
-  llvm::Expected<std::optional<StepResult>> stepLater(const TensorMap &batch);
+  llvm::Expected<std::optional<StepResult>>
+  stepLater(const TensorMap &batch, llvm::ArrayRef<DeviceArray> onDevice = {});
   /// Waits for the batch that stepLater() started, if there is one. Other calls
   /// that train, or change where the run is, do so first; what is wrong with
   /// that batch is then their error.
@@ -111,7 +146,8 @@ public:
   /// Computes the gradients of one whole batch, in a step that was compiled
   /// without an optimizer. Running statistics are updated. Numbers that are not
   /// finite are an error (ExitNonFinite).
-  llvm::Expected<BatchGradients> gradients(const TensorMap &batch);
+  llvm::Expected<BatchGradients>
+  gradients(const TensorMap &batch, llvm::ArrayRef<DeviceArray> onDevice = {});
   /// Computes the metrics of any number of samples; the last batch is padded
   /// and masked. The sums include those for `metrics`.
   llvm::Expected<MetricSums> evaluate(const TensorMap &samples,
@@ -128,6 +164,8 @@ public:
   llvm::Expected<TensorMap> weights(bool averaged = false) const;
   /// Returns the names, types and whole shapes of the tensors in weights().
   std::vector<TensorSpec> describeWeights() const;
+  /// Tells where the tensors of weights() lie; an error where ranks share them.
+  llvm::Expected<std::vector<WeightPlace>> locateWeights() const;
   /// Returns tensors of these names, whole.
   llvm::Expected<TensorMap> read(llvm::ArrayRef<std::string> names) const;
   /// Sets weights by name; those without a value stay. An unknown name is an

@@ -57,7 +57,7 @@ ckrt_status CudaBackend::checkMemory(const void *data) {
     return CKRT_OK;
   if (result != kSuccess && result != kInvalidValue)
     return engine->failed("cannot ask where the caller's array is", result);
-  return fail(CKRT_INVALID_ARGUMENT,
+  return fail(CKRT_MISMATCH,
               engine->name() +
                   ": the caller's array is not in this device's "
                   "memory" +
