@@ -24,7 +24,9 @@ def _from_dlpack(name, value):
                                             "torch.float8_e5m2"):
         value = value.float()  # exact; numpy has none of them
     try:
-        return numpy.from_dlpack(value)
+        array = numpy.from_dlpack(value)
+        # Of pinned memory numpy's array says so, too, and few take that for the host's.
+        return array if kind == HOST[0] else numpy.asarray(memoryview(array))
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(f"'{name}' ({getattr(value, 'dtype', type(value).__name__)}) cannot be "
                          f"read as a dense array of numbers: {error}") from error

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Arrays, weights and streams that a step shares with others on its device (the stand-in)."""
 
+import ctypes
 import os
 
 import numpy
@@ -228,3 +229,29 @@ def test_views_on_the_cpu_are_arrays_of_the_arena(digits):
     del step, views  # what is held holds the arena
     for name, value in weights.items():
         numpy.testing.assert_array_equal(value, copies[name])
+
+
+class Pinned:
+    """As PyTorch's pin_memory() makes them: memory of the host that CUDA knows."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack_device__(self):
+        return 3, 0
+
+    def __dlpack__(self, **how):
+        capsule = self.values.__dlpack__(**{**how, "dl_device": None})
+        versioned = "versioned" in repr(capsule)
+        place = ctypes.pythonapi.PyCapsule_GetPointer
+        place.restype, place.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        at = place(capsule, b"dltensor_versioned" if versioned else b"dltensor")
+        ctypes.c_int32.from_address(at + (40 if versioned else 8)).value = 3
+        return capsule
+
+
+def test_pinned_memory_is_the_hosts(digits):
+    images, labels = digits
+    plain, pinned = compile_digits(), compile_digits()
+    assert pinned(Pinned(images[:32].copy()), Pinned(labels[:32].copy())) == \
+        plain(images[:32], labels[:32])
