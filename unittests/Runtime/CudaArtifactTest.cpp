@@ -271,7 +271,7 @@ TEST_F(CudaArtifact, ExitCodesSayWhatHappened) {
       {"--device=cuda:3", {}, 10, "no device cuda:3"},
       {"", {{"CKOPT_STANDIN_SM", "61"}}, 11, "compute capability 6.1"},
       {"", {{"CKOPT_STANDIN_MEMORY", "271000000"}}, 12, "the arena needs"},
-      {"", {{"CKOPT_STANDIN_FAIL", "cuModuleLoadDataEx:1:222"}}, 13, "compile"},
+      {"", {{"CKOPT_STANDIN_FAIL", "cuModuleLoadDataEx:1+:222"}}, 13, "compile"},
       {"", {{"CKOPT_STANDIN_FAIL", "cuGraphLaunch:1:46"}}, 14, "cannot start"},
       {"", {{"CKOPT_STANDIN_FAIL", "kernel=k_update:1+:716"}}, 15, "k_update"},
       {"--device=gpu", {}, 64, "cannot read --device=gpu"},

@@ -138,11 +138,13 @@ ckrt_status CudaBackend::copy(const TensorInfo &tensor,
     return status;
   if (!stridedCopy)
     stridedCopy = std::make_unique<StridedCopy>(cuda);
-  auto to = engine->at(tensor.offset);
+  const bool fed = toTensor && isFedTwice(tensor);
+  auto to = engine->at(placeOf(tensor));
   auto from = reinterpret_cast<DevicePointer>(array.data);
   if (!toTensor)
     std::swap(to, from);
-  Result result = cuda.streamWaitEvent(copyStream, stepDone, 0);
+  Result result =
+      cuda.streamWaitEvent(copyStream, fed ? fedTaken : stepDone, 0);
   if (result == kSuccess && isOneBlock(dimensions))
     result = cuda.memcpyDtoDAsync(to, from, static_cast<size_t>(tensor.bytes),
                                   copyStream);
@@ -158,8 +160,9 @@ ckrt_status CudaBackend::copy(const TensorInfo &tensor,
     result = cuda.streamWaitEvent(caller, copyDone, 0);
   if (result != kSuccess)
     return broken("cannot copy '" + tensor.name + "'", result);
+  fedWaits |= fed;
   if (toTensor)
-    peak = std::max(peak, tensor.offset + tensor.bytes);
+    peak = std::max(peak, placeOf(tensor) + tensor.bytes);
   return CKRT_OK;
 }
 
