@@ -127,8 +127,14 @@ private:
                     size_t size);
   Result link(const std::string &code, std::string &made) const;
   ckrt_status findKernel(const KernelInfo &kernel);
+  /// Returns the bytes of shared memory that a launch requests: all of a
+  /// kernel's if these are more than code may declare.
+  static int dynamicBytes(const KernelInfo &kernel);
   ckrt_status allocate();
   int64_t allBytes() const { return used + tail; }
+
+  /// The least compute capability that `ckopt --sm` offers.
+  static constexpr int kLeastCapability = 80;
 
   const Driver &cuda;
   const Manifest &manifest;
