@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays of a golden network, without numpy: .npz to .npy inputs, and how far
-gradients are from references."""
+"""Arrays without numpy: .npz to .npy inputs of a golden network, how far its
+gradients are from references, and random samples to train on."""
 
 import array
 import ast
+import functools
 import math
+import operator
+import random
 import struct
 import zipfile
 
@@ -70,3 +73,29 @@ def errors(made, expected):
         largest = max(largest, math.inf if math.isnan(error) else error)
     together = math.sqrt(math.fsum(difference**2 for _, _, difference, _ in gradients) / (squares or 1))
     return largest, math.inf if math.isnan(together) else together
+
+
+def write_images(path, count, shape, classes):
+    """An .npz of x [count, *shape], from -1.7 to 1.7, and labels y. Each image has
+    the numbers of the one before it, moved by a place: a minute less of drawing."""
+    drawn, size = random.Random(0), functools.reduce(operator.mul, shape)
+    pixels = array.array("f", (drawn.uniform(-1.7, 1.7) for _ in range(size + count)))
+    labels = array.array("q", (drawn.randrange(classes) for _ in range(count)))
+
+    def header(descr, dims):
+        text = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, tuple(dims))
+        text = text.ljust(117) + "\n"
+        return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("y.npy", header("<i8", [count]) + labels.tobytes())
+        with archive.open(zipfile.ZipInfo("x.npy"), "w", force_zip64=True) as out:
+            out.write(header("<f4", [count, *shape]))
+            for first in range(count):
+                out.write(pixels[first : first + size].tobytes())
+
+
+def write_tokens(path, count, words):
+    """`count` numbers below `words` of 16 bits, without a header."""
+    drawn = random.Random(0)
+    path.write_bytes(array.array("H", (drawn.randrange(words) for _ in range(count))).tobytes())

@@ -43,9 +43,9 @@ def main():
         try:
             with attention_by(kind):
                 one = replayed(forward, options.steps)[0]
-                found[kind] = {"forward": one, "backward": replayed(both, options.steps)[0] - one}
+                found.update({kind + " forward": one, kind + " backward": replayed(both, options.steps)[0] - one})
         except RuntimeError as why:
-            found[kind] = {"refused": str(why).splitlines()[0]}
+            found[kind] = "refused: " + str(why).splitlines()[0]
             torch.cuda.synchronize()
     print(json.dumps(found))
 
