@@ -54,6 +54,7 @@ visit exact 1 --only=mlp/tf32
 told exact 'FAILED .*error of the gradients .*, not from '
 # Another seed where the lock file is a new one.
 mv "$there"/bin/ckopt-run "$there"/bin/true-run
+# shellcheck disable=SC2016
 printf '#!/bin/sh\ncase "$*" in *new.lock*) set -- "$@" --seed=1 ;; esac\nexec "${0%%ckopt-run}true-run" "$@"\n' >"$there"/bin/ckopt-run
 chmod +x "$there"/bin/ckopt-run
 visit twice 1 --only='tiny/auto/stored-bf16$'
