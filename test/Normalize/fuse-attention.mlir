@@ -112,6 +112,28 @@ func.func @empty_rows(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3
 
 // -----
 
+// A condition that holds for no row is none: here no row of a causal mask is empty.
+// CHECK-LABEL: func.func @no_empty_rows(
+// CHECK:         ckopt.attention %{{[^ ]*}}, %{{[^ ]*}}, %{{[^ ]*}} {causal = 0 : i64, scale = 1.000000e+00 : f64} :
+func.func @no_empty_rows(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>) -> tensor<3x8x4xf32> {
+  %low = ckopt.constant dense<0xFF800000> : tensor<f32>
+  %zero = ckopt.constant dense<0.0> : tensor<f32>
+  %ones = ckopt.constant dense<true> : tensor<8x8xi1>
+  %open = ckopt.trilu %ones {k = 0 : i64, upper = false} : (tensor<8x8xi1>) -> tensor<8x8xi1>
+  %numbers = ckopt.cast %open : (tensor<8x8xi1>) -> tensor<8x8xf32>
+  %best = ckopt.reduce max %numbers {axes = array<i64: 1>, keepdims = true} : (tensor<8x8xf32>) -> tensor<8x1xf32>
+  %empty = ckopt.compare eq %best, %zero : (tensor<8x1xf32>, tensor<f32>) -> tensor<8x1xi1>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.select %open, %s, %low : (tensor<8x8xi1>, tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %f = ckopt.select %empty, %zero, %m : (tensor<8x1xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %f {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %w = ckopt.select %empty, %zero, %p : (tensor<8x1xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %w, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
 // Where masks have a finite fill, such rows would get a mean of the values.
 // CHECK-LABEL: func.func @empty_rows_of_finite_fill(
 // CHECK-NOT:     ckopt.attention

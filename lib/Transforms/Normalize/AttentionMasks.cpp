@@ -372,6 +372,12 @@ bool AttentionMatch::settleMasks() {
     band = MaskBand();
   }
   takeBounds(all, known, *band);
+  // A constant condition that holds for no row (with a causal mask, say) would
+  // be a mask of all rows.
+  if (emptyRows && evaluate.holdsNowhere(emptyRows, scores.getShape())) {
+    emptyRows = {};
+    zeroEmptyRows = false;
+  }
   // Rows are emptied by the mask, and a finite fill would leave them a mean.
   return !emptyRows || fill == -infinity;
 }

@@ -89,6 +89,10 @@ static bool keepsRows(Operation *op) {
     return false;
   if (isa<ExpandOp, IotaOp, TriluOp>(op))
     return true;
+  if (auto reduce = dyn_cast<ReduceOp>(op)) // one number a row
+    return reduce.getKeepdims() &&
+           reduce.getAxes() ==
+               ArrayRef<int64_t>(tensorType(reduce.getInput()).getRank() - 1);
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
     ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape();
     return from.size() >= 2 &&
@@ -144,7 +148,7 @@ reference::Tensor ConstantEvaluator::rowsOf(Value value, int64_t row,
 
 bool ConstantEvaluator::scan(
     Value value, int64_t queries,
-    function_ref<bool(int64_t, const reference::Tensor &)> see) {
+    function_ref<bool(int64_t, const reference::Tensor &)> see, int64_t keys) {
   if (!isConstant(value))
     return false;
   RankedTensorType type = tensorType(value);
@@ -154,8 +158,8 @@ bool ConstantEvaluator::scan(
     return all && see(0, *all);
   }
   constexpr int64_t atOnce = int64_t(1) << 18;
-  int64_t step =
-      std::max<int64_t>(1, atOnce / (type.getNumElements() / queries));
+  int64_t step = std::max<int64_t>(
+      1, atOnce / std::max(type.getNumElements() / queries, keys));
   for (int64_t row = 0; row < queries; row += step) {
     reference::Tensor rows =
         rowsOf(value, row, std::min(step, queries - row), queries);
@@ -163,6 +167,20 @@ bool ConstantEvaluator::scan(
       return false;
   }
   return true;
+}
+
+bool ConstantEvaluator::holdsNowhere(Value condition,
+                                     ArrayRef<int64_t> scores) {
+  auto [found, isNew] = nowhere.try_emplace(condition, false);
+  if (isNew)
+    found->second = scan(
+        condition, scores[scores.size() - 2],
+        [](int64_t, const reference::Tensor &rows) {
+          return llvm::all_of(llvm::seq<int64_t>(0, rows.size()),
+                              [&](int64_t i) { return rows.get(i) == 0; });
+        },
+        scores.back());
+  return found->second;
 }
 
 //===----------------------------------------------------------------------===//

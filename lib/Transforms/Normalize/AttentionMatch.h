@@ -29,9 +29,15 @@ public:
 
   /// Reads a constant of [.., queries, keys] some rows at a time, so that no
   /// step holds its queries * keys elements; `see` gets the first row and the
-  /// rows. Returns false for other values, and where `see` does.
+  /// rows. Returns false for other values, and where `see` does. `keys`: of a
+  /// row of what the constant is computed from, if that is more.
   bool scan(mlir::Value value, int64_t queries,
-            llvm::function_ref<bool(int64_t, const reference::Tensor &)> see);
+            llvm::function_ref<bool(int64_t, const reference::Tensor &)> see,
+            int64_t keys = 0);
+
+  /// Whether a condition of a row of scores of this shape is constant, and
+  /// false for each.
+  bool holdsNowhere(mlir::Value condition, llvm::ArrayRef<int64_t> scores);
 
   /// What was found in masks and biases: layers share them.
   llvm::DenseMap<std::pair<mlir::Value, int>, MaskForm> forms;
@@ -43,7 +49,7 @@ private:
                            int64_t queries);
 
   llvm::DenseMap<mlir::Value, std::unique_ptr<reference::Tensor>> known;
-  llvm::DenseMap<mlir::Value, bool> constant;
+  llvm::DenseMap<mlir::Value, bool> constant, nowhere;
 };
 
 /// Whether a gradient ends at the op, which is then left where it is.
