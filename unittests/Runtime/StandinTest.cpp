@@ -55,8 +55,11 @@ struct Play {
         call("cudnnSetTensorNdDescriptor", tensor, 0, 4, &ones[0], &ones[0]),
         0);
     EXPECT_EQ(call("cudnnSetStream", null, stream), 0);
-    int status = call("cudnnTransformTensor", null, null, tensor, memory, null,
-                      tensor, memory);
+    const void *scale = nullptr;
+    auto *place = reinterpret_cast<void *>(memory);
+    const void *from = place;
+    int status = call("cudnnTransformTensor", null, scale, tensor, from, scale,
+                      tensor, place);
     EXPECT_EQ(call("cudnnDestroyTensorDescriptor", tensor), 0);
     return status;
   }
