@@ -23,6 +23,7 @@
 #include "llvm/Support/JSON.h"
 
 #include <cstring>
+#include <set>
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -136,15 +137,17 @@ ckopt::open(const Compilation &compilation, const SessionOptions &options) {
   const StepCode &code = compilation.codeAt(options.size);
   SessionOptions own = options;
   own.ranks = compilation.given().ranks;
-  std::vector<int64_t> refused;
+  std::set<int64_t> known;
   while (true) {
-    const size_t known = refused.size();
+    std::vector<int64_t> refused(known.begin(), known.end());
     auto loaded = options.size ? code.loadAt(options.size) : code.load(refused);
     if (!loaded)
       return loaded.takeError();
     auto session = Session::create(loaded->program, own,
                                    std::move(loaded->keeper), &refused);
-    if (session || refused.size() == known)
+    const size_t before = known.size();
+    known.insert(refused.begin(), refused.end());
+    if (session || known.size() == before)
       return session;
     llvm::consumeError(session.takeError());
   }

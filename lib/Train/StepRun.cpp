@@ -300,8 +300,13 @@ StepRun::Impl::stepLater(const Batch &arrays) {
     auto last = settle();
     if (!last)
       return last;
-    if (llvm::Error error = step(arrays).moveInto(next.result))
+    if (llvm::Error error = step(arrays).moveInto(next.result)) {
+      if (*last) { // is told by the next call
+        started.emplace();
+        started->result = **last;
+      }
       return std::move(error);
+    }
     started = next;
     return last;
   }
@@ -356,6 +361,8 @@ StepRun::stepLater(const TensorMap &batch,
                    llvm::ArrayRef<DeviceArray> onDevice) {
   return impl->stepLater({batch, onDevice});
 }
+
+bool StepRun::hasStarted() const { return impl->started.has_value(); }
 
 llvm::Expected<std::optional<StepResult>> StepRun::settle() {
   return impl->settle();

@@ -29,7 +29,9 @@ def _number(stream: Any) -> int:
         stream = stream.__cuda_stream__()[1]
     for attribute in ("cuda_stream", "ptr"):  # of torch, of CuPy
         stream = getattr(stream, attribute, stream)
-    if stream is not None and not (isinstance(stream, int) and stream >= 0):
+    # Beyond those of DLPack's defaults, numbers are addresses.
+    if stream is not None and not (isinstance(stream, int) and
+                                   (0 <= stream <= 2 or stream >= 4096)):
         raise UsageError(f"{stream!r} is no stream: give torch.cuda.current_stream(), one of CuPy, "
                          "or the number of a CUstream")
     return stream or _DEFAULT

@@ -402,7 +402,12 @@ class CompiledStep:
             try:
                 step._step.step_later(arrays)
             except BaseException:
-                step._drop_late()
+                step._late.remove(late)
+                late._step = late._arrays = None
+                if step._step.has_started():  # the batch was refused: an earlier one goes on
+                    step._take_losses()
+                else:
+                    step._drop_late()
                 raise
             step._take_losses()
             self._tell()

@@ -208,6 +208,7 @@ static void bindLate(nb::class_<Step> &step) {
       },
       nb::arg("arrays"));
   step.def("settle", &Step::settle);
+  step.def("has_started", &Step::hasStarted);
   step.def("take_losses", &Step::takeLosses);
 }
 

@@ -126,8 +126,12 @@ public:
   HostTensor toHost(const GivenArray &array);
   /// Waits for the batch that was started, if there is one.
   void settle() {
-    if (isLate)
+    if (hasStarted())
       note(plain([](StepRun &run) { return run.settle(); }));
+  }
+  /// Whether a batch was started whose loss is not known.
+  bool hasStarted() {
+    return plain([](StepRun &run) { return run.hasStarted(); });
   }
   /// Returns the losses of batches that were started and have ended.
   std::vector<double> takeLosses() { return std::exchange(losses, {}); }
@@ -166,7 +170,6 @@ private:
   /// Keeps the loss of a batch that ended. One whose numbers are wrong has
   /// none.
   void note(llvm::Expected<std::optional<StepResult>> last) {
-    isLate = bool(last);
     if (last && *last)
       losses.push_back((*last)->loss);
     check(last.takeError(), words);
@@ -187,7 +190,6 @@ private:
   std::unique_ptr<StepRun> run;
   bool hasViews = false; ///< others may read weights in place
   void *callers = reinterpret_cast<void *>(1); ///< stream; 1: the default one
-  bool isLate = false; ///< stepLater() was called since the last failure
   std::vector<double> losses;
 };
 

@@ -99,6 +99,24 @@ for batch in batches:
     assert (third - second > 1) == wait
 
 
+def test_a_batch_that_is_refused_leaves_the_others_their_losses():
+    run("""
+for where in (device, {}):
+    step, other = make(**where), make(**where)
+    want = [other(**batch) for batch in batches]
+    losses = []
+    for i, batch in enumerate(batches):
+        losses.append(step(**batch, wait=False))
+        if i in (0, 1, 3):
+            try:
+                step(x=batch["x"][:, :-1], y=batch["y"], wait=False)
+                raise SystemExit("no error")
+            except ckopt.InputError:
+                pass
+    assert [float(loss) for loss in losses] == want, (list(map(float, losses)), want)
+""")
+
+
 def test_what_went_wrong_is_told_by_the_next_call():
     run("""
 step = make(ckopt.SGD(lr=1e30), **device)

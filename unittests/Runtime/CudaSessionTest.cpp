@@ -523,7 +523,7 @@ TEST_F(CudaSession, NamesTheKernelThatFails) {
             OnDevice on(deviceManifest());
             ASSERT_EQ(on.step(1, 1), CKRT_OK);
             EXPECT_EQ(ckrt_synchronize(on.session), CKRT_KERNEL);
-            EXPECT_TRUE(contains(lastError(), "run it with --one-by-one"))
+            EXPECT_TRUE(contains(lastError(), "ckopt-run --one-by-one"))
                 << lastError();
           });
   expectClean();

@@ -136,6 +136,9 @@ public:
   /// that train, or change where the run is, do so first; what is wrong with
   /// that batch is then their error.
   llvm::Expected<std::optional<StepResult>> settle();
+  /// Whether a batch was started and not settled: a call that fails before it
+  /// trains leaves it so.
+  bool hasStarted() const;
   /// Trains on a source as train() does, with the seed, the schedule and the
   /// accumulation of this run; updates and epochs are counted on from those of
   /// earlier calls. With `options.resume` it continues from a checkpoint of

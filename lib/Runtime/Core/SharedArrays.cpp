@@ -54,10 +54,17 @@ ckrt_status readArray(const ckrt_device_array *given, const char *entry,
     if (info.shape[d] < 0 || info.strides[d] < 0)
       return wrong("the array has a negative extent or stride");
   }
-  int64_t last = 0;
+  int64_t last = 0, step = 0, bytes = 0;
+  bool fits = true;
   for (size_t d = 0; d < info.shape.size(); ++d)
-    last += std::max<int64_t>(info.shape[d] - 1, 0) * info.strides[d];
-  info.bytes = elementCount(info) ? (last + 1) * dtypeSize(info.dtype) : 0;
+    fits = fits &&
+           !__builtin_mul_overflow(std::max<int64_t>(info.shape[d] - 1, 0),
+                                   info.strides[d], &step) &&
+           !__builtin_add_overflow(last, step, &last);
+  if (!fits || last == INT64_MAX ||
+      __builtin_mul_overflow(last + 1, dtypeSize(info.dtype), &bytes))
+    return wrong("the array's extents and strides are beyond all memory");
+  info.bytes = elementCount(info) ? bytes : 0;
   return info.bytes && !array.data ? wrong("null array") : CKRT_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "ckopt/Runtime/LastFailure.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
@@ -21,6 +22,13 @@ static std::string lockPathOf(const ckrt_program &program,
   std::string folder = program.folder;
   while (folder.size() > 1 && folder.back() == '/')
     folder.pop_back();
+  // "." and ".." have other names, beside which the file lies.
+  if (std::string last = folder.substr(folder.rfind('/') + 1);
+      last == "." || last == "..")
+    if (char *real = realpath(folder.c_str(), nullptr)) {
+      folder = real;
+      free(real);
+    }
   return folder + ".lock";
 }
 

@@ -52,8 +52,10 @@ ckrt_status CudaBackend::fillSegment(const PatternSegment &range) {
   Result result = cuda.streamWaitEvent(stepStream, copyDone, 0);
   if (result == kSuccess)
     result = pattern->fill(words, stepStream);
-  if (result == kSuccess)
-    result = cuda.eventRecord(stepDone, stepStream);
+  // What is copied to second places waits for no step, but for this.
+  for (Event event : {stepDone, fedTaken})
+    if (result == kSuccess)
+      result = cuda.eventRecord(event, stepStream);
   return result == kSuccess ? CKRT_OK : broken("cannot fill the arena", result);
 }
 

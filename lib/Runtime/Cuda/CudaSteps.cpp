@@ -300,7 +300,8 @@ std::string CudaBackend::findFailingKernel() {
                                       : program.data + t.dataOffsetOf(rank()),
                                  static_cast<size_t>(t.bytes))});
   }
-  const std::string advice = "run it with " + foreignFlag("one-by-one") +
+  const std::string advice = "run its artifact with ckopt-run " +
+                             foreignFlag("one-by-one") +
                              " to see which kernel it was";
   if (engine->ofRanks()) // the others do not run it again
     return advice;

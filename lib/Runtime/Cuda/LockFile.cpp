@@ -7,6 +7,8 @@
 #include "Core/DeviceHash.h"
 #include "WholeFile.h"
 
+#include "ckopt/Base/MessageText.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -110,6 +112,10 @@ bool LockFile::read(const std::string &from, std::string &error) {
     return false;
   }
   std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    error = "cannot read the lock file " + path + ": " + std::strerror(errno);
+    return false;
+  }
   std::stringstream all;
   all << in.rdbuf();
   std::string text;
@@ -192,7 +198,9 @@ LockFile::Written LockFile::write(std::string &error) const {
   int reason = replaceFile(path, now.text());
   if (!reason)
     return Written::Yes;
-  error = "cannot write the lock file " + path + ": " + std::strerror(reason);
+  error = "cannot write the lock file " + path + ": " + std::strerror(reason) +
+          "; " + foreignFlag("lock") + "=FILE puts it elsewhere, " +
+          foreignFlag("lock") + "= nowhere";
   return Written::No;
 }
 
