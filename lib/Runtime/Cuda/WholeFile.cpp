@@ -29,6 +29,8 @@ int ckopt::runtime::cuda::replaceFile(const std::string &path,
     target = real;
     free(real);
   }
+  if (stat(target.c_str(), &known) == 0 && !S_ISREG(known.st_mode))
+    return EEXIST; // a device or a pipe, which a rename would remove
   int file = -1;
   do {
     made = target + ".tmp-" + std::to_string(static_cast<long>(getpid())) +

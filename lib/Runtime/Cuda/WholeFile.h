@@ -10,8 +10,9 @@
 
 namespace ckopt::runtime::cuda {
 
-/// Replaces a file, or what a link names, by one with these bytes, which appear
-/// at once. Returns 0 or an errno; then the old file is as it was.
+/// Replaces a regular file, or that which a link names, by one with these
+/// bytes, which appear at once. Returns 0 or an errno; then the old file is as
+/// it was.
 int replaceFile(const std::string &path, const std::string &bytes);
 
 } // namespace ckopt::runtime::cuda
