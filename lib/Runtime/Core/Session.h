@@ -111,12 +111,20 @@ inline int64_t elementCount(const TensorInfo &t) {
   return total;
 }
 
+/// Returns whether there are no bytes between a tensor's elements.
+inline bool isDense(const TensorInfo &t) {
+  return elementCount(t) * dtypeSize(t.dtype) == t.bytes;
+}
+
 /// Returns how to open a tensor whose elements are all written: if there are
 /// bytes between them, these belong to other tensors and must be kept.
 inline Access accessToWrite(const TensorInfo &t) {
-  return elementCount(t) * dtypeSize(t.dtype) == t.bytes ? Access::Write
-                                                         : Access::Update;
+  return isDense(t) ? Access::Write : Access::Update;
 }
+
+/// Copies elements of `size` bytes without conversion; steps are in elements.
+void copySame(int64_t size, char *dst, int64_t dstStep, const char *src,
+              int64_t srcStep, int64_t count);
 
 /// Writes `value` as an element of type `dtype`.
 void storeElement(DType dtype, char *at, double value);

@@ -9,6 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "Session.h"
 
+#include "ckopt/Base/Shape.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -54,8 +56,8 @@ ckrt_status readArray(const ckrt_device_array *given, const char *entry,
     if (info.shape[d] < 0 || info.strides[d] < 0)
       return wrong("the array has a negative extent or stride");
   }
-  int64_t last = 0, step = 0, bytes = 0;
-  bool fits = true;
+  int64_t last = 0, step = 0, bytes = 0, count = 0;
+  bool fits = countElements(info.shape, dtypeSize(info.dtype), count).empty();
   for (size_t d = 0; d < info.shape.size(); ++d)
     fits = fits &&
            !__builtin_mul_overflow(std::max<int64_t>(info.shape[d] - 1, 0),
@@ -64,19 +66,17 @@ ckrt_status readArray(const ckrt_device_array *given, const char *entry,
   if (!fits || last == INT64_MAX ||
       __builtin_mul_overflow(last + 1, dtypeSize(info.dtype), &bytes))
     return wrong("the array's extents and strides are beyond all memory");
-  info.bytes = elementCount(info) ? bytes : 0;
+  info.bytes = count ? bytes : 0;
   return info.bytes && !array.data ? wrong("null array") : CKRT_OK;
 }
 
-bool isDense(const TensorInfo &t) {
-  return elementCount(t) * dtypeSize(t.dtype) == t.bytes;
-}
-
-std::string listOf(const std::vector<int64_t> &numbers) {
-  std::string text;
-  for (int64_t number : numbers)
-    text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return "[" + text + "]";
+/// Reads an array for a call that has no tensor.
+ckrt_status readAlone(const ckrt_session *session,
+                      const ckrt_device_array *given, const char *entry,
+                      SharedDevice *&shared, ckrt_device_array &array,
+                      TensorInfo &info) {
+  ckrt_status status = findShared(session, entry, shared);
+  return status == CKRT_OK ? readArray(given, entry, array, info) : status;
 }
 
 ckrt_status copy(ckrt_session *session, int64_t tensor,
@@ -94,11 +94,11 @@ ckrt_status copy(ckrt_session *session, int64_t tensor,
     return status;
   const TensorInfo &t = session->manifest().tensors[tensor];
   if (info.dtype != t.dtype || info.shape != t.shape)
-    return fail(CKRT_MISMATCH, "tensor '" + t.name + "' is " +
-                                   std::string(dtypeName(t.dtype)) + " " +
-                                   listOf(t.shape) + ", the device's array " +
-                                   std::string(dtypeName(info.dtype)) + " " +
-                                   listOf(info.shape));
+    return fail(
+        CKRT_MISMATCH,
+        "tensor '" + t.name + "' is " + std::string(dtypeName(t.dtype)) + " " +
+            shapeString(t.shape) + ", the device's array " +
+            std::string(dtypeName(info.dtype)) + " " + shapeString(info.shape));
   array.strides = info.strides.data();
   return info.bytes ? shared->copy(t, array, toTensor) : CKRT_OK;
 }
@@ -157,9 +157,8 @@ ckrt_status ckrt_array_read(ckrt_session *session,
   SharedDevice *shared = nullptr;
   ckrt_device_array array;
   TensorInfo info;
-  ckrt_status status = findShared(session, "ckrt_array_read", shared);
-  if (status == CKRT_OK)
-    status = readArray(given, "ckrt_array_read", array, info);
+  ckrt_status status =
+      readAlone(session, given, "ckrt_array_read", shared, array, info);
   if (status != CKRT_OK || info.bytes == 0)
     return status;
   if (!data)
@@ -173,10 +172,8 @@ ckrt_status ckrt_array_read(ckrt_session *session,
   auto *to = static_cast<char *>(data);
   forEachRun(info,
              [&](int64_t logical, int64_t offset, int64_t count, int64_t step) {
-               for (int64_t i = 0; i < count; ++i)
-                 std::memcpy(to + (logical + i) * size,
-                             bytes.data() + (offset + i * step) * size,
-                             static_cast<size_t>(size));
+               copySame(size, to + logical * size, 1,
+                        bytes.data() + offset * size, step, count);
              });
   return CKRT_OK;
 }
@@ -186,9 +183,8 @@ ckrt_status ckrt_array_finite(ckrt_session *session,
   SharedDevice *shared = nullptr;
   ckrt_device_array array;
   TensorInfo info;
-  ckrt_status status = findShared(session, "ckrt_array_finite", shared);
-  if (status == CKRT_OK)
-    status = readArray(given, "ckrt_array_finite", array, info);
+  ckrt_status status =
+      readAlone(session, given, "ckrt_array_finite", shared, array, info);
   if (status == CKRT_OK && (!finite || !isDense(info)))
     status = fail(CKRT_INVALID_ARGUMENT,
                   "ckrt_array_finite: the array is not dense");

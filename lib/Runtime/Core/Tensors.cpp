@@ -127,9 +127,10 @@ void copyRun(char *dst, int64_t dstStep, const char *src, int64_t srcStep,
                 src + i * srcStep * int64_t(sizeof(T)), sizeof(T));
 }
 
-/// Copies a strided sequence without conversion.
-void copySame(int64_t size, char *dst, int64_t dstStep, const char *src,
-              int64_t srcStep, int64_t count) {
+} // namespace
+
+void ckopt::runtime::copySame(int64_t size, char *dst, int64_t dstStep,
+                              const char *src, int64_t srcStep, int64_t count) {
   if (dstStep == 1 && srcStep == 1)
     std::memcpy(dst, src, static_cast<size_t>(count * size));
   else if (size == 8)
@@ -141,6 +142,8 @@ void copySame(int64_t size, char *dst, int64_t dstStep, const char *src,
   else
     copyRun<uint8_t>(dst, dstStep, src, srcStep, count);
 }
+
+namespace {
 
 /// `first`: of the elements that are transferred, where these are not all.
 ckrt_status checkTransfer(const ckrt_session *session, int64_t tensor,

@@ -15,8 +15,10 @@ using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
 CodeFile::CodeFile(std::string path, const std::string &ptx)
-    : path(std::move(path)),
-      ptxHash(ckopt::hexText(DeviceHash::of(ptx.data(), ptx.size()))) {}
+    : path(std::move(path)) {
+  if (exists())
+    ptxHash = ckopt::hexText(DeviceHash::of(ptx.data(), ptx.size()));
+}
 
 std::string CodeFile::head(const std::string &code) const {
   return "ckopt-cubin 1 " + ptxHash + " " +

@@ -119,7 +119,7 @@ ckrt_status CudaBackend::writeLock() {
   case LockFile::Written::Differs:
     return fail(CKRT_LOCK, error);
   case LockFile::Written::No: // without libraries nothing was chosen
-    if (!Libraries(program.manifest, lock).hasCalls())
+    if (!engine->whoRunsWhat().hasCalls())
       return CKRT_OK;
     break;
   }

@@ -9,7 +9,7 @@
 // host may prepare the next batch while a step runs, and nothing is read too
 // early. What is fed to each step has a second place in the arena, to which it
 // is copied while the step before runs; at the head of its step the device
-// moves it to where the step reads it. Messages between ranks have a third
+// moves it to where the step reads it. Messages between ranks have a fourth
 // stream (Flights.h).
 //
 //===----------------------------------------------------------------------===//
@@ -122,8 +122,8 @@ private:
   Result needFiniteCheck();
   // In CudaShared.cpp.
   ckrt_status checkStream(Stream caller);
-  ckrt_status checkMemory(const void *data);
-  ckrt_status follow(Stream caller, Stream own);
+  ckrt_status checkArray(Stream caller, const void *data);
+  ckrt_status follow(Stream caller, std::initializer_list<Stream> own);
   // In CudaTimes.cpp.
   Result timeOne(const LaunchInfo &launch, const LaunchTiming &timing,
                  double &seconds);

@@ -47,9 +47,11 @@ ckrt_status CudaBackend::checkStream(Stream caller) {
                    : CKRT_OK;
 }
 
-/// Fails for an address that is none of this device's memory: a kernel there
-/// would end the session.
-ckrt_status CudaBackend::checkMemory(const void *data) {
+/// Fails for a stream that is captured, and for an address that is none of this
+/// device's memory: a kernel there would end the session.
+ckrt_status CudaBackend::checkArray(Stream caller, const void *data) {
+  if (ckrt_status status = checkStream(caller))
+    return status;
   int ordinal = -1;
   Result result = engine->driver().pointerGetAttribute(
       &ordinal, kPointerDeviceOrdinal, reinterpret_cast<DevicePointer>(data));
@@ -66,16 +68,18 @@ ckrt_status CudaBackend::checkMemory(const void *data) {
                        : ""));
 }
 
-/// Lets a stream wait for all that the caller's has so far.
-ckrt_status CudaBackend::follow(Stream caller, Stream own) {
+/// Lets streams wait for all that the caller's has so far.
+ckrt_status CudaBackend::follow(Stream caller,
+                                std::initializer_list<Stream> own) {
   const Driver &cuda = engine->driver();
   Result result = kSuccess;
   if (!handover)
     result = cuda.eventCreate(&handover, kEventDisableTiming);
   if (result == kSuccess)
     result = cuda.eventRecord(handover, caller);
-  if (result == kSuccess)
-    result = cuda.streamWaitEvent(own, handover, 0);
+  for (Stream one : own)
+    if (result == kSuccess)
+      result = cuda.streamWaitEvent(one, handover, 0);
   return result == kSuccess
              ? CKRT_OK
              : engine->failed("cannot wait for the caller's stream", result);
@@ -86,11 +90,9 @@ ckrt_status CudaBackend::waitFor(void *stream) {
     return repeatFailure();
   Current current(engine->driver(), engine->context());
   Stream caller = streamOf(stream);
-  ckrt_status status = checkStream(caller);
-  for (Stream own : {stepStream, copyStream})
-    if (status == CKRT_OK)
-      status = follow(caller, own);
-  return status;
+  if (ckrt_status status = checkStream(caller))
+    return status;
+  return follow(caller, {stepStream, copyStream});
 }
 
 ckrt_status CudaBackend::letWait(void *stream) {
@@ -129,11 +131,9 @@ ckrt_status CudaBackend::copy(const TensorInfo &tensor,
                 engine->name() + ": the array for '" + tensor.name +
                     "' lies in too many pieces: make it contiguous");
   Stream caller = streamOf(array.stream);
-  ckrt_status status = checkStream(caller);
+  ckrt_status status = checkArray(caller, array.data);
   if (status == CKRT_OK)
-    status = checkMemory(array.data);
-  if (status == CKRT_OK)
-    status = follow(caller, copyStream);
+    status = follow(caller, {copyStream});
   if (status != CKRT_OK)
     return status;
   if (!stridedCopy)
@@ -172,10 +172,7 @@ ckrt_status CudaBackend::readBytes(const void *from, int64_t bytes,
     return repeatFailure();
   Current current(engine->driver(), engine->context());
   Stream caller = streamOf(stream);
-  ckrt_status status = checkStream(caller);
-  if (status == CKRT_OK)
-    status = checkMemory(from);
-  if (status != CKRT_OK)
+  if (ckrt_status status = checkArray(caller, from))
     return status;
   Result result = engine->driver().memcpyDtoHAsync(
       to, reinterpret_cast<DevicePointer>(from), static_cast<size_t>(bytes),
@@ -194,9 +191,7 @@ ckrt_status CudaBackend::isFinite(const ckrt_device_array &array, int64_t bytes,
     return repeatFailure();
   Current current(engine->driver(), engine->context());
   Stream caller = streamOf(array.stream);
-  ckrt_status status = checkStream(caller);
-  if (status == CKRT_OK)
-    status = checkMemory(array.data);
+  ckrt_status status = checkArray(caller, array.data);
   if (status != CKRT_OK)
     return status;
   auto from = reinterpret_cast<DevicePointer>(array.data);

@@ -10,6 +10,7 @@ using namespace ckopt::runtime::cuda;
 
 // A block does one piece: it goes over its words, one a thread at a time, and
 // computes what Pattern.cpp's patternWord() computes.
+static_assert(DevicePattern::kPieceBytes == 131072 * 8, "as the code has it");
 #define CKOPT_FOR_EACH_WORD(NAME, USE)                                         \
   R"(
 .version 7.0

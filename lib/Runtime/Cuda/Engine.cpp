@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks come in order of their cost: driver, device, versions, then a context,
-// the code (EngineCode.cpp), the arena. Free memory is read between
-// these steps; the differences show how much each took in addition to the
-// planned bytes.
+// the code (EngineCode.cpp), the arena. Free memory is read between these
+// steps; the differences show how much each took in addition to the planned
+// bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "Engine.h"
