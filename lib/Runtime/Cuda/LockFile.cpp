@@ -138,7 +138,9 @@ std::string LockFile::beside(const std::string &suffix) const {
 
 bool LockFile::merge(const LockFile &other, std::string &error) {
   for (const auto &[name, value] : other.facts)
-    if (name != kCard && !fact(name, value, error))
+    if (name == kCard)
+      noteCard(value);
+    else if (!fact(name, value, error))
       return false;
   for (const auto &[key, value] : other.algorithms)
     if (!agree(algorithms.emplace(key, value).first->second, value)) {
