@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/CodeGen/Passes.h"
 #include "Kinds/GeneratedKernel.h"
+#include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Analysis/FlatParts.h"
 #include "ckopt/CodeGen/Kernels.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -126,6 +127,23 @@ double productTime(const KernelCode &code, const MachineRates &rates) {
   return time * counted / (2 * products);
 }
 
+/// Returns the time of a library's attention relative to ours. Its products are
+/// in blocks of 128 rows, and it needs no passes over scores beside them.
+double attentionTime(ContractionOpInterface op, const KernelCode &code,
+                     const MachineRates &rates) {
+  if (!code.library || !(rates.libraryHalves > 0))
+    return 1;
+  const runtime::AttentionDesc &a = code.primitive.attention;
+  auto padding = [](int64_t rows) {
+    return double(llvm::alignTo(uint64_t(rows), 128)) / double(rows);
+  };
+  double slower =
+      op.isGradient() ? rates.libraryAttentionGradient : rates.libraryAttention;
+  double flops = double(cast<KernelOpInterface>(op.getOperation()).getFlops());
+  return flops * padding(a.queries) * padding(a.keys) * slower /
+         rates.libraryHalves / arithmeticSeconds(op, rates);
+}
+
 /// Returns the bytes that the device's resident threads load and store at once,
 /// if each has one element; 0 if threads have more.
 int64_t scalarBytes(func::FuncOp kernel, const KernelCode &code,
@@ -168,7 +186,12 @@ void describeCost(func::FuncOp kernel, const KernelCode &code,
                                         : scalarBytes(kernel, code, rates);
   if (inFlight)
     kernel->setAttr(attrs::kBytesInFlight, builder.getI64IntegerAttr(inFlight));
-  if (double time = productTime(code, rates); time != 1)
+  auto product = dyn_cast<ContractionOpInterface>(kernel.front().front());
+  double time =
+      product && product.getContractionKind() == ContractionKind::Attention
+          ? attentionTime(product, code, rates)
+          : productTime(code, rates);
+  if (time != 1)
     kernel->setAttr(attrs::kProductTime, builder.getF64FloatAttr(time));
 }
 
@@ -182,6 +205,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
     settings.threads = int32_t(threads);
     settings.vectorBits = vectorBits;
     settings.libraryWorkspace = libraryWorkspace;
+    settings.attentionWorkspace = attentionWorkspace;
     settings.multiprocessors = multiprocessors;
     settings.sharedBytes = sharedBytes;
     settings.processorShared = processorShared;

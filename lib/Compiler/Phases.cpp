@@ -236,6 +236,7 @@ void ckopt::addAnnotation(OpPassManager &passes, const StepOptions &options,
   kernels.vectorBits = options.vectorBits;
   kernels.target = target.name();
   kernels.libraryWorkspace = options.libraryWorkspace;
+  kernels.attentionWorkspace = options.attentionWorkspace;
   kernels.multiprocessors = options.multiprocessors;
   kernels.sharedBytes = options.sharedBytes;
   kernels.processorShared = options.processorShared;
@@ -258,6 +259,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   simplify(passes);
   LayoutPassOptions layout;
   layout.layout = nameOf(options.layout).str();
+  layout.planes = target.traits.planesOfRows;
   passes.addPass(createLayoutPass(layout));
   simplify(passes);
   if (roundsOperands(options, target)) {

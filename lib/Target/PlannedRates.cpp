@@ -19,6 +19,8 @@ static constexpr std::pair<const char *, double MachineRates::*> kWritten[] = {
     {"conv_halves", &MachineRates::convHalves},
     {"library_matmul", &MachineRates::libraryMatmul},
     {"library_halves", &MachineRates::libraryHalves},
+    {"library_attention", &MachineRates::libraryAttention},
+    {"library_attention_gradient", &MachineRates::libraryAttentionGradient},
     {"vector", &MachineRates::vector},
     {"overhead", &MachineRates::overhead},
     {"cache_bandwidth", &MachineRates::cacheBandwidth},

@@ -49,3 +49,11 @@ func.func @masks(%a: tensor<2x3x70x8xf32>, %b: tensor<2x3x70x8xf32>, %c: tensor<
   %11:3 = ckopt.attention_grad %z, %a26, %a27 mask %a29 of %10, %l10 by %a28 {scale = 0.3 : f64, fill = -1.0e9 : f64} : (tensor<1x1x5x8xf32>, tensor<1x1x70x8xf32>, tensor<1x1x70x8xf32>, tensor<70xi1>, tensor<1x1x5x8xf32>, tensor<1x1x5x2xf32>, tensor<1x1x5x8xf32>) -> (tensor<1x1x5x8xf32>, tensor<1x1x70x8xf32>, tensor<1x1x70x8xf32>)
   return
 }
+
+// Heads of up to 256 columns, shared by queries.
+// CHECK: @wide: 2 kernels, 0 as code of the CPU, 2 as PTX
+func.func @wide(%a: tensor<1x2x70x256xf32>, %b: tensor<1x1x130x256xf32>, %c: tensor<1x1x130x200xf32>, %d: tensor<1x2x70x200xf32>) attributes {test.tolerance = array<f64: 1.0e-5, 1.0e-5>} {
+  %0, %l0 = ckopt.attention %a, %b, %c {causal = 3 : i64, scale = 0.1 : f64} : (tensor<1x2x70x256xf32>, tensor<1x1x130x256xf32>, tensor<1x1x130x200xf32>) -> (tensor<1x2x70x200xf32>, tensor<1x2x70x2xf32>)
+  %1:3 = ckopt.attention_grad %a, %b, %c of %0, %l0 by %d {causal = 3 : i64, scale = 0.1 : f64} : (tensor<1x2x70x256xf32>, tensor<1x1x130x256xf32>, tensor<1x1x130x200xf32>, tensor<1x2x70x200xf32>, tensor<1x2x70x2xf32>, tensor<1x2x70x200xf32>) -> (tensor<1x2x70x256xf32>, tensor<1x1x130x256xf32>, tensor<1x1x130x200xf32>)
+  return
+}

@@ -149,12 +149,13 @@ inline Manifest manifestOf(const PrimitiveDesc &desc) {
                               TensorRole::Output, TensorRole::Parameter};
   for (int i = 0; i < 3 + desc.accumulate; ++i) {
     int64_t count = sizes.elements[std::min(i, 2)];
-    int64_t bytes = count * dtypeSize(desc.dtype);
+    DType dtype = i == 2 && desc.wideResult ? DType::F32 : desc.dtype;
+    int64_t bytes = count * dtypeSize(dtype);
     m.tensors.push_back(tensor(i == 0   ? "a"
                                : i == 1 ? "b"
                                : i == 2 ? "c"
                                         : "addend",
-                               roles[i], desc.dtype, {count}, at));
+                               roles[i], dtype, {count}, at));
     launch.pointers.push_back({at, bytes});
     at += aligned(bytes);
   }
@@ -163,7 +164,8 @@ inline Manifest manifestOf(const PrimitiveDesc &desc) {
   launch.scratchOffset = call.workspaceOffset = at;
   call.workspaceBytes = 4096;
   m.arenaBytes = at + 4096;
-  call.results = {{desc.dtype, m.tensors[2].offset, m.tensors[2].bytes}};
+  call.results = {
+      {m.tensors[2].dtype, m.tensors[2].offset, m.tensors[2].bytes}};
   call.launches = {launch};
   m.calls = {call};
   m.primitives = {desc};

@@ -117,6 +117,6 @@ TEST_F(CudaLibrary, TheLogOfProductsInBatches) {
   expect(good.rfind(line), line + line, "stops in the middle");
   expect(good.rfind(line), "first cublasLtMatmul\n", "did not run once before");
   expect(good.find(line), "", "stops in the middle");
-  expect(good.find(line), "execute cudnnConvolutionForward\n",
+  expect(good.find(line), "execute cudnnBackendExecute\n",
          "did not run once before");
 }

@@ -6,7 +6,7 @@
 // rely: each kind of mistake is made here once, and must be logged.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Runtime/Cuda/Driver.h"
+#include "../../lib/Runtime/Cuda/DnnGraph.h"
 #include "CudaFixture.h"
 
 #include <dlfcn.h>
@@ -41,27 +41,25 @@ struct Play {
     return cu.launchKernel(spill, 1, 1, 1, threads, 1, 1, 0, stream, parameters,
                            nullptr);
   }
-  /// A call of a library, by the stand-in's cuDNN.
-  int transform(cuda::Stream stream) {
+  /// A call of a library, by the stand-in's cuDNN: copies one number to itself.
+  int copy(cuda::Stream stream) {
     void *library = dlopen(CKOPT_STANDIN, RTLD_NOW | RTLD_LOCAL);
-    auto call = [&](const char *name, auto... values) {
-      return reinterpret_cast<int (*)(decltype(values)...)>(
-          dlsym(library, name))(values...);
-    };
-    void *null = nullptr, *tensor = nullptr;
-    const int ones[] = {1, 1, 1, 1};
-    EXPECT_EQ(call("cudnnCreateTensorDescriptor", &tensor), 0);
-    EXPECT_EQ(
-        call("cudnnSetTensorNdDescriptor", tensor, 0, 4, &ones[0], &ones[0]),
-        0);
-    EXPECT_EQ(call("cudnnSetStream", null, stream), 0);
-    const void *scale = nullptr;
-    auto *place = reinterpret_cast<void *>(memory);
-    const void *from = place;
-    int status = call("cudnnTransformTensor", null, scale, tensor, from, scale,
-                      tensor, place);
-    EXPECT_EQ(call("cudnnDestroyTensorDescriptor", tensor), 0);
-    return status;
+    cuda::DnnEntries dnn{};
+#define CKOPT_ENTRY(member, symbol, result, parameters)                        \
+  dnn.member = reinterpret_cast<decltype(dnn.member)>(dlsym(library, #symbol));
+#include "../../lib/Runtime/Cuda/CudnnEntries.def"
+#undef CKOPT_ENTRY
+    cuda::DnnGraph graph(dnn, nullptr, 16);
+    const cuda::Extents ones(4, 1);
+    constexpr auto none = cuda::DnnGraph::kNone;
+    auto from = graph.argument(0, cuda::kDnnFloat, ones, ones);
+    graph.pointwise(cuda::kDnnIdentity, from, none, none,
+                    graph.argument(0, cuda::kDnnFloat, ones, ones));
+    std::string engine;
+    EXPECT_EQ(graph.choose(1024, {cuda::kDnnNotDeterministic}, engine), 0);
+    cuda::DevicePointer workspace = 0;
+    EXPECT_EQ(cu.memAlloc(&workspace, 1024), 0);
+    return graph.enqueue(&memory, workspace, stream);
   }
   cuda::Driver cu{};
   cuda::Context context = nullptr;
@@ -111,11 +109,11 @@ TEST_F(Standin, LogsEachKindOfMistake) {
                    0);
          return p.cu.streamSynchronize(p.first);
        }},
-      {"captures the first call of cudnnTransformTensor",
+      {"captures the first call of cudnnBackendExecute",
        [](Play &p) {
          EXPECT_EQ(p.cu.streamBeginCapture(p.first, cuda::kCaptureModeRelaxed),
                    0);
-         return p.transform(p.first);
+         return p.copy(p.first);
        }},
       {"uses a stream of another context",
        [](Play &p) {
@@ -158,10 +156,10 @@ TEST_F(Standin, LogsEachKindOfMistake) {
 TEST_F(Standin, LibrariesAreCapturedOnceTheyHaveRun) {
   inChild({}, [&] {
     Play p;
-    EXPECT_EQ(p.transform(p.second), 0);
+    EXPECT_EQ(p.copy(p.second), 0);
     EXPECT_EQ(p.cu.streamSynchronize(p.second), 0);
     EXPECT_EQ(p.cu.streamBeginCapture(p.first, cuda::kCaptureModeRelaxed), 0);
-    EXPECT_EQ(p.transform(p.first), 0);
+    EXPECT_EQ(p.copy(p.first), 0);
   });
   EXPECT_EQ(count("VIOLATION"), 0) << log();
 }

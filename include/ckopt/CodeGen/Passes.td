@@ -25,6 +25,8 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
            "Name of the target that the kernels are for: cpu, cuda">,
     Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
            "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
+    Option<"attentionWorkspace", "attention-workspace", "int64_t", "0",
+           "cuda: bytes of workspace of each call of cuDNN's attention at most">,
     Option<"multiprocessors", "multiprocessors", "int32_t", "0",
            "cuda: multiprocessors that contractions and sums of columns are divided for; 0: those of an H100">,
     Option<"sharedBytes", "shared-bytes", "int32_t", "0",

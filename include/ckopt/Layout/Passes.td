@@ -26,10 +26,16 @@ def LayoutPass : Pass<"layout", "mlir::ModuleOp"> {
     bytes lie the same way in both orders (channels or all spatial dimensions of
     size 1) is always written row-major, so it needs no copy. Logical shapes
     never change.
+
+    With `planes`, the numbers of rows that attention keeps for its gradient,
+    and nothing else reads, lie as `#ckopt.layout<[3, 0, 1, 2]>`.
   }];
   let options = [
     Option<"layout", "layout", "std::string", "\"channels-last\"",
            "channels-last, or none: everything stays row-major">,
+    Option<"planes", "planes", "bool", "false",
+           "Place the two numbers that attention keeps of each row in two "
+           "planes">,
     ListOption<"functions", "functions", "std::string",
                "Names of the functions to work on (default: all but kernels)">,
   ];

@@ -15,11 +15,9 @@
 
 namespace ckopt::runtime {
 
-/// As cudaLibraryRefuses() of Primitive.h, for a call with \p workspace bytes:
-/// returns empty text, or the reason why the libraries cannot run the
-/// descriptor in so many bytes on any device.
-CKRT_EXPORT MessageText cudaLibraryRefuses(const PrimitiveDesc &desc,
-                                           int64_t workspace);
+/// Returns the bytes of workspace that the libraries need for a descriptor at
+/// most, or 0 if that depends on the algorithm that they choose.
+CKRT_EXPORT int64_t cudaLibraryWorkspace(const PrimitiveDesc &desc);
 
 /// Returns the bytes of the operands and the result of a matmul or convolution.
 CKRT_EXPORT int64_t cudaLibraryTensorBytes(const PrimitiveDesc &desc);

@@ -139,8 +139,9 @@ struct ConvDesc {
 /// elsewhere scores are -inf. Strides are in elements, for batch, head and row;
 /// columns have stride 1. Those of bias and mask (bytes, 0 or 1) are for batch,
 /// query head, row and key, 0 where they broadcast. lse is dense [batch, heads,
-/// queries, 2]: the log of the row's sum, and its rounding error; f32 if dtype
-/// is f16 or bf16.
+/// queries, 2], or with `planes`, on GPUs alone, [2, batch, heads, queries]:
+/// the log of the row's sum, and its rounding error; f32 if dtype is f16 or
+/// bf16.
 ///
 /// With a dropout, probabilities are kept and divided by 1 - ratio if
 /// ckrt_dropout_uniform(seed, step, site, element) is no less than the ratio;
@@ -159,6 +160,7 @@ struct AttentionDesc {
   int64_t offset = 0, window = 0;
   int64_t segments = 0;       ///< stride of samples
   bool zeroEmptyRows = false; ///< rows without keys: zeros, else NaN
+  bool planes = false;        ///< of lse
   bool hasDropout = false;
   /// The bits of doubles; cap: scores s become cap * tanh(s / cap), 0: they do
   /// not.

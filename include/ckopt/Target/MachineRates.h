@@ -22,6 +22,9 @@ struct MachineRates {
   /// our own kernels, by the precision of `matmul`, and of bf16 and f16; 0: as
   /// fast as ours.
   double libraryMatmul = 0, libraryHalves = 0;
+  /// By how much the products of attention and of its gradient in a library are
+  /// slower than `libraryHalves`.
+  double libraryAttention = 1, libraryAttentionGradient = 1;
   double vector = 60e9;   ///< simple vector operations
   double overhead = 2e-6; ///< seconds to start a kernel
   /// Bytes a second of a kernel that touches no more than `cacheBytes`, which

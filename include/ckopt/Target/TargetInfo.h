@@ -46,9 +46,10 @@ struct CodegenOptions {
   /// Bits of a vector; if no two elements fit, code is scalar.
   unsigned vectorBits = 512;
   int64_t libraryWorkspace = 0; ///< KernelSettings::libraryWorkspace
-  int64_t multiprocessors = 1;  ///< KernelSettings::multiprocessors
-  int64_t sharedBytes = 0;      ///< KernelSettings::sharedBytes
-  int64_t processorShared = 0;  ///< KernelSettings::processorShared
+  int64_t attentionWorkspace = 0;
+  int64_t multiprocessors = 1; ///< KernelSettings::multiprocessors
+  int64_t sharedBytes = 0;     ///< KernelSettings::sharedBytes
+  int64_t processorShared = 0; ///< KernelSettings::processorShared
   bool ownBesideLibraries = false;
   ContractionVariant contractions = {};
   /// For f32 contractions and convolutions whose kernels round operands; other
@@ -173,6 +174,9 @@ struct TargetTraits {
   RowTiles rowTiles;
   /// Attention ops pay with at least this number of keys; 0: there are none.
   int64_t leastAttentionKeys = 0;
+  /// The two numbers of a row that attention keeps lie in two planes (layout),
+  /// as libraries write and read the first one.
+  bool planesOfRows = false;
   /// The most columns of a head in attention ops; 0: no limit.
   int64_t mostAttentionColumns = 0;
   int64_t arenaAlignment = 64; ///< 64; with Blocks a power of two up to 256

@@ -71,6 +71,9 @@ struct KernelSettings {
   /// Bytes of workspace for each call that may be left to a library, if the
   /// target has its own code for it, too; 0: libraries are not used.
   int64_t libraryWorkspace = 0;
+  /// The same for each call of attention, of which a library tells beforehand
+  /// what it needs.
+  int64_t attentionWorkspace = 0;
   /// Multiprocessors that contractions and column sums are divided for, on a
   /// device; 0: the target's default. The order of their sums depends on it.
   int32_t multiprocessors = 0;

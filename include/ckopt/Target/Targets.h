@@ -34,6 +34,8 @@ struct CudaOptions final : TargetOptions {
   unsigned sm = 0;
   CudaLibraries libraries = CudaLibraries::Auto;
   int64_t workspace = int64_t(32) << 20; ///< for each of their calls
+  /// The same limit for attention, of which it is known what it takes.
+  bool limitsAttention = false;
   int32_t multiprocessors = 0; ///< sums are divided for this number; 0: the
                                ///< device's, or by sm
   std::string rates; ///< name of a device or a file; "": the device, or by sm

@@ -99,15 +99,15 @@ void AttentionTile::copyNumbers(const Head &h, Value thread, Value row,
       [&] {
         Value query = e.add(row, thread);
         Value inside = belowUnlessWhole(query, a.queries);
-        Value number = rowNumber(h, query), pair = e.mul(number, e.index(2));
+        Value number = rowNumber(h, query);
         Value from = e.argument(in.lse.number);
-        Value lse = load(from, pair, inside),
+        Value lse = load(from, placeOfLse(number, 0), inside),
               infinity = this->number(std::numeric_limits<float>::infinity());
         Value isEmpty = e.cmpf(arith::CmpFPredicate::OEQ, lse, e.neg(infinity));
         lse = e.select(isEmpty, infinity, lse);
         if (inside)
           lse = e.select(inside, lse, infinity);
-        Value lost = load(from, e.add(pair, e.index(1)), inside),
+        Value lost = load(from, placeOfLse(number, 1), inside),
               dot = load(e.scratch, number, inside);
         Value first = e.mul(thread, e.index(4));
         first = arith::IndexCastOp::create(e.b, e.b.getIndexType(), first);

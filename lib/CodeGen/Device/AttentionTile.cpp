@@ -83,6 +83,12 @@ Value AttentionTile::rowNumber(const Head &h, Value row) {
   return e.add(e.mul(n, e.index(a.queries)), row);
 }
 
+Value AttentionTile::placeOfLse(Value number, int64_t which) {
+  if (a.planes)
+    return e.add(number, e.index(which * a.batch * a.heads * a.queries));
+  return e.add(e.mul(number, e.index(2)), e.index(which));
+}
+
 Value AttentionTile::address(Value base, Value offset) {
   return LLVM::GEPOp::create(e.b, base.getType(), e.b.getF32Type(), base,
                              ArrayRef<LLVM::GEPArg>{offset});
@@ -395,10 +401,16 @@ void AttentionTile::finish(TileProducts &tile, const Forward &f) {
       e.ifThen(
           isFirst,
           [&] {
+            Value number = rowNumber(f.head, row);
+            if (a.planes) {
+              in.lse.store(e, placeOfLse(number, 0), lse);
+              in.lse.store(e, placeOfLse(number, 1), lost);
+              return SmallVector<Value>();
+            }
             Value pair = vector::FromElementsOp::create(
                 e.b, VectorType::get({2}, lse.getType()),
                 ValueRange{lse, lost});
-            in.lse.store(e, e.mul(rowNumber(f.head, row), e.index(2)), pair);
+            in.lse.store(e, placeOfLse(number, 0), pair);
             return SmallVector<Value>();
           },
           nullptr);

@@ -56,7 +56,7 @@ public:
   static constexpr int64_t kTile = TileProducts::kTile;
   /// The most columns of queries, keys and values; with more, sums take too
   /// many registers.
-  static constexpr int64_t kMostColumns = 128;
+  static constexpr int64_t kMostColumns = 256;
   static int64_t queryBlocks(const runtime::AttentionDesc &a) {
     return a.batch * a.heads * llvm::divideCeil(a.queries, kTile);
   }
@@ -156,6 +156,8 @@ private:
                         std::max(a.depth, a.width));
   }
   Value rowNumber(const Head &h, Value row);
+  /// Returns where the first or second number of this row lies in lse.
+  Value placeOfLse(Value number, int64_t which);
   /// Returns whether blocks are skipped: not if a query has no key, and so NaN
   /// for all of them.
   bool leavesOut() const;

@@ -226,6 +226,8 @@ static LogicalResult describeScores(Op op, runtime::AttentionDesc &desc) {
   if (op.getSegments() && typeOf(op.getSegments()).getDimSize(0) != 1)
     desc.segments = desc.keys;
   desc.zeroEmptyRows = op.getZeroEmptyRows();
+  RankedTensorType lse = typeOf(op.getLse());
+  desc.planes = getPhysicalOrder(lse).front() == lse.getRank() - 1;
   desc.scale = llvm::bit_cast<uint64_t>(op.getScale().convertToDouble());
   desc.cap = llvm::bit_cast<uint64_t>(op.getCapValue());
   desc.fill = llvm::bit_cast<uint64_t>(op.getFillValue());
@@ -405,6 +407,16 @@ codegen::libraryReuse(func::FuncOp kernel, const KernelCode &code) {
   return pairs;
 }
 
+/// Makes a device's code of ours.
+static std::unique_ptr<GeneratedKernel> makeOwn(func::FuncOp kernel,
+                                                const CodegenOptions &options) {
+  auto contraction = dyn_cast<ContractionOpInterface>(kernel.front().front());
+  return contraction &&
+                 contraction.getContractionKind() == ContractionKind::Attention
+             ? makeDeviceAttention(kernel, options)
+             : makeDeviceContraction(kernel, options);
+}
+
 namespace {
 
 class LibraryKernel : public GeneratedKernel {
@@ -433,8 +445,7 @@ public:
 class EitherKernel : public GeneratedKernel {
 public:
   EitherKernel(func::FuncOp kernel, const CodegenOptions &options)
-      : GeneratedKernel(kernel, options),
-        own(makeDeviceContraction(kernel, options)) {}
+      : GeneratedKernel(kernel, options), own(makeOwn(kernel, options)) {}
 
   LogicalResult plan() override {
     if (failed(own->plan()))
@@ -486,13 +497,8 @@ codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
       isa<CollectiveOpInterface>(op))
     return makeDeviceCollective(kernel, options);
   if (options.target->traits.ownContractions &&
-      !leftToLibraries(kernel, options)) {
-    auto contraction = dyn_cast<ContractionOpInterface>(op);
-    if (contraction &&
-        contraction.getContractionKind() == ContractionKind::Attention)
-      return makeDeviceAttention(kernel, options);
-    return makeDeviceContraction(kernel, options);
-  }
+      !leftToLibraries(kernel, options))
+    return makeOwn(kernel, options);
   if (options.ownBesideLibraries && options.target->traits.ownContractions)
     return std::make_unique<EitherKernel>(kernel, options);
   return std::make_unique<LibraryKernel>(kernel, options);

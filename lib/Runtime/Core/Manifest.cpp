@@ -180,7 +180,8 @@ template <typename IO, typename Desc> void attentionFields(IO &io, Desc &d) {
   io.field(d.hasBias), io.field(d.hasMask);
   for (int i = 0; i < 4; ++i)
     io.field(d.bias[i]), io.field(d.mask[i]);
-  io.field(d.causal), io.field(d.offset), io.field(d.zeroEmptyRows);
+  io.field(d.causal), io.field(d.offset), io.field(d.zeroEmptyRows),
+      io.field(d.planes);
   io.field(d.hasWindow), io.field(d.window);
   io.field(d.hasSegments), io.field(d.segments);
   io.field(d.hasDropout);

@@ -244,6 +244,19 @@ std::string checkRankLaunch(const PrimitiveDesc &desc, const CallInfo &call,
   return "no such piece of a sum over ranks";
 }
 
+/// Returns how many tensors a library's launch has; of attention, only what
+/// libraries take (no bias, mask, segments or dropout).
+size_t libraryArguments(const PrimitiveDesc &desc) {
+  switch (desc.kind) {
+  case PrimitiveKind::Attention:
+    return 5;
+  case PrimitiveKind::AttentionGrad:
+    return 9;
+  default:
+    return desc.accumulate ? 4 : 3;
+  }
+}
+
 /// Returns "", or what is wrong with the launch.
 std::string checkLaunch(const Manifest &m, const CallInfo &call,
                         const LaunchInfo &l) {
@@ -257,7 +270,7 @@ std::string checkLaunch(const Manifest &m, const CallInfo &call,
     return "a launch's kernel or primitive is out of range";
   size_t pointers = 0, scalars = 0;
   if (l.kernel < 0) {
-    pointers = m.primitives[l.primitive].accumulate ? 4 : 3;
+    pointers = libraryArguments(m.primitives[l.primitive]);
   } else {
     pointers = static_cast<size_t>(m.kernels[l.kernel].pointers);
     scalars = static_cast<size_t>(m.kernels[l.kernel].scalars);

@@ -83,8 +83,12 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &given,
   PrimitiveDesc desc = given;
   if (desc.form == LibraryForm::Default)
     desc.form = builtInLibraryTable("").formOf(desc);
-  if (isAttention(desc.kind))
-    return createAttention(desc, threads);
+  if (isAttention(desc.kind)) {
+    if (!desc.attention.planes)
+      return createAttention(desc, threads);
+    error = "numbers of rows in planes are for GPUs";
+    return nullptr;
+  }
   if (isOfRanks(desc.kind))
     return createOfRanks(desc);
   if (desc.dtype == DType::F64)

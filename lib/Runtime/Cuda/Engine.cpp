@@ -274,6 +274,10 @@ Result Engine::launch(const LaunchInfo &launch, Stream stream) {
     for (size_t i = 0; i < launch.pointers.size(); ++i)
       places.args[i] = at(launch.pointers[i].offset);
     places.workspace = at(launch.scratchOffset);
+    if (DeviceRange zeros = libraries->zeros(launch.primitive, places);
+        zeros.bytes)
+      if (Result result = cuda.memsetD8Async(zeros.at, 0, zeros.bytes, stream))
+        return result;
     return libraries->enqueue(launch.primitive, places, stream, libraryError)
                ? kSuccess
                : kLibraryFailed;

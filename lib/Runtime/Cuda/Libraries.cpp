@@ -78,22 +78,17 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
   if (static_cast<uint32_t>(desc.dtype) > static_cast<uint32_t>(DType::BF16))
     return "CUDA's libraries have no kernels for " +
            std::string(dtypeName(desc.dtype));
-  if (desc.wideResult && desc.kind != PrimitiveKind::MatMul)
+  if (desc.wideResult && desc.kind != PrimitiveKind::MatMul &&
+      desc.kind != PrimitiveKind::ConvWeightGrad)
     return describe(desc) + ": results of another type are ckopt's own";
-  if (isAttention(desc.kind))
-    return describe(desc) + ": CUDA's libraries are not asked for attention";
   if (isOfRanks(desc.kind))
     return describe(desc) + ": sums over ranks are for CPUs";
   return desc.kind == PrimitiveKind::MatMul ? blasLtRefuses(desc.matmul)
                                             : cudnnRefuses(desc);
 }
 
-ckopt::MessageText ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc,
-                                                      int64_t workspace) {
-  ckopt::MessageText reason = cudaLibraryRefuses(desc);
-  return reason.empty() && desc.kind != PrimitiveKind::MatMul
-             ? cudnnRefuses(desc, workspace)
-             : reason;
+int64_t ckopt::runtime::cudaLibraryWorkspace(const PrimitiveDesc &desc) {
+  return desc.kind == PrimitiveKind::MatMul ? 0 : cudnnWorkspace(desc);
 }
 
 int64_t ckopt::runtime::cudaLibraryTensorBytes(const PrimitiveDesc &desc) {
@@ -191,8 +186,8 @@ ckrt_status Libraries::makeKernel(size_t primitive) {
   if (ckrt_status status = open(desc, library, error))
     return status;
   if (library)
-    use.kernel =
-        library->make(desc, {use.workspace, use.alignment}, algorithm, error);
+    use.kernel = library->make(desc, {use.workspace, use.alignment, capability},
+                               algorithm, error);
   if (use.kernel) {
     use.what = algorithm;
     lock.setAlgorithm(use.key, algorithm);
@@ -221,6 +216,7 @@ ckrt_status Libraries::makeKernel(size_t primitive) {
 }
 
 ckrt_status Libraries::create(const ckrt_device_report &device) {
+  capability = device.compute_capability;
   std::string error;
   for (const auto &[name, value] :
        {std::pair<std::string, std::string>("device", device.name),

@@ -45,6 +45,10 @@ public:
     return uses[static_cast<size_t>(primitive)].kernel->enqueue(places, stream,
                                                                 error);
   }
+  /// Bytes that must be 0 beside the primitive's launch.
+  DeviceRange zeros(int32_t primitive, const Places &places) const {
+    return uses[static_cast<size_t>(primitive)].kernel->zeros(places);
+  }
   /// Replaces a primitive by our own kernels from now on. Returns false if
   /// there are none, which is told, or if the lock file had a library's
   /// algorithm for it.
@@ -85,6 +89,7 @@ private:
   LockFile &lock;
   OnRefused onRefused;
   Opened blas, dnn;
+  int32_t capability = 0; ///< of the device: 90 is 9.0
   /// By primitive; kernels are destroyed before their libraries.
   std::vector<Use> uses;
 };

@@ -27,14 +27,20 @@ namespace ckopt::runtime::cuda {
 /// Device addresses of a launch's operands and result.
 struct Places {
   DevicePointer
-      args[4]; ///< in the order of PrimitiveKind; this is the most of any kind
+      args[9]; ///< in the order of PrimitiveKind; this is the most of any kind
   DevicePointer workspace;
 };
 
 /// The plan's limits for each launch of a kernel.
 struct Room {
-  int64_t workspace; ///< bytes at most
-  int64_t alignment; ///< alignment of operands, result and workspace, in bytes
+  int64_t workspace;  ///< bytes at most
+  int64_t alignment;  ///< alignment of operands, result and workspace, in bytes
+  int32_t capability; ///< of the device: 90 is 9.0
+};
+
+struct DeviceRange {
+  DevicePointer at = 0;
+  size_t bytes = 0;
 };
 
 class LibraryKernel {
@@ -43,6 +49,11 @@ public:
   /// Puts the kernel into the stream; false with the library's reason.
   virtual bool enqueue(const Places &places, Stream stream,
                        std::string &error) = 0;
+  /// Bytes of the results that are 0, which the kernel does not write.
+  virtual DeviceRange zeros(const Places &places) const {
+    (void)places;
+    return {};
+  }
 };
 
 /// An opened library with a handle for the context that was current then.
@@ -69,9 +80,9 @@ std::unique_ptr<Library> openCudnn(std::string &error);
 /// kernel.
 std::string blasLtRefuses(const MatMulDesc &desc);
 std::string cudnnRefuses(const PrimitiveDesc &desc);
-/// Returns the same for cuDNN, which also depends on the planned bytes of
-/// workspace.
-MessageText cudnnRefuses(const PrimitiveDesc &desc, int64_t workspace);
+/// Returns the bytes of workspace that cuDNN needs for it at most; 0 if that
+/// depends on the engine.
+int64_t cudnnWorkspace(const PrimitiveDesc &desc);
 
 /// Opens the first of `names` that exists, or the file that the environment
 /// variable names; on failure returns null and sets the reason, a text that

@@ -86,7 +86,7 @@ namespace {
 
 /// With fewer keys the matrix of scores is small. With more columns of a head,
 /// a block's sums take too many registers.
-constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 128;
+constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 256;
 
 /// Rows of a chunk of a classification loss. Each chunk but the first reads the
 /// weight's gradient and writes it again, 8 bytes an element, and does one
@@ -143,6 +143,7 @@ public:
     options.target = this;
     options.vectorBits = 128;
     options.libraryWorkspace = settings.libraryWorkspace;
+    options.attentionWorkspace = settings.attentionWorkspace;
     options.multiprocessors = settings.multiprocessors
                                   ? settings.multiprocessors
                                   : cudaMultiprocessors("h100");
@@ -186,8 +187,9 @@ public:
                       std::to_string(kLeastCudnnChannels) +
                       " input channels are slower";
     else
-      choice.reason =
-          runtime::cudaLibraryRefuses(desc, options.libraryWorkspace);
+      choice.reason = runtime::cudaLibraryRefuses(desc);
+    if (choice.reason.empty() && runtime::isAttention(desc.kind))
+      return chooseAttention(desc, options);
     choice.library = choice.reason.empty();
     // cuDNN chooses its algorithm at load time, so only a limit of the
     // workspace is known here.
@@ -222,6 +224,24 @@ private:
     return isHalf(desc) && runtime::isConvolution(desc.kind);
   }
 
+  /// The library says beforehand what attention needs.
+  static LibraryChoice chooseAttention(const runtime::PrimitiveDesc &desc,
+                                       const CodegenOptions &options) {
+    LibraryChoice choice;
+    if (!options.ownBesideLibraries) {
+      choice.reason = "which attention cuDNN has is known on the device alone";
+      return choice;
+    }
+    int64_t bytes = runtime::cudaLibraryWorkspace(desc);
+    choice.library = bytes <= options.attentionWorkspace;
+    choice.workspaceBytes = int64_t(llvm::alignTo(uint64_t(bytes), 256));
+    if (!choice.library)
+      choice.reason = "cuDNN's attention takes " + std::to_string(bytes) +
+                      " bytes of workspace, and " +
+                      std::to_string(options.attentionWorkspace) + " are there";
+    return choice;
+  }
+
   /// A library that may refuse gets at most as much workspace as the call's
   /// tensors take, so that small steps stay small.
   static int64_t workspaceOf(const runtime::PrimitiveDesc &desc,
@@ -250,6 +270,7 @@ private:
     traits.feedsAhead = true;
     traits.leastAttentionKeys = kLeastCudaKeys;
     traits.mostAttentionColumns = kMostCudaColumns;
+    traits.planesOfRows = true;
     traits.halfProducts = true;
     traits.lossChunks = {kChunkBytes, kLeastChunkRows, kChunkRowStep,
                          kEnoughRows, kClassGroup};
@@ -287,6 +308,7 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
       return usageError(Setting("cuda-workspace") +
                         ": more than 0 bytes are needed");
     own.workspace = int64_t(llvm::alignTo(uint64_t(*bytes), 64));
+    own.limitsAttention = true;
     return llvm::Error::success();
   };
   auto libraries = [&own](llvm::StringRef text) -> llvm::Error {
@@ -407,6 +429,10 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   kernels.libraryWorkspace =
       (*own)->libraries == CudaLibraries::None ? 0 : (*own)->workspace;
   kernels.ownBesideLibraries = (*own)->libraries == CudaLibraries::Auto;
+  if (kernels.ownBesideLibraries && !kernels.attentionWorkspace)
+    kernels.attentionWorkspace = (*own)->limitsAttention
+                                     ? (*own)->workspace
+                                     : std::numeric_limits<int64_t>::max();
   auto facts = askDevice(request.device);
   if (!facts)
     return facts.takeError();

@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LayoutAssigner.h"
+#include "RowPlanes.h"
 #include "Transposes.h"
 #include "ckopt/Layout/Passes.h"
 #include "ckopt/Support/Debug.h"
@@ -217,8 +218,6 @@ struct LayoutPass : ckopt::impl::LayoutPassBase<LayoutPass> {
           << "'; known are channels-last and none";
       return signalPassFailure();
     }
-    if (layout == "none")
-      return;
     SmallVector<func::FuncOp> wanted;
     Names others; // names that a function has which stays as it is
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -232,6 +231,10 @@ struct LayoutPass : ckopt::impl::LayoutPassBase<LayoutPass> {
         if (auto name = function.getArgAttrOfType<StringAttr>(i, attrs::kName))
           others.insert(name.getValue());
     }
+    if (planes)
+      llvm::for_each(wanted, placeRowsInPlanes);
+    if (layout == "none")
+      return;
     assign(wanted, std::move(others));
     bool hasStep = getOperation().lookupSymbol("step");
     for (func::FuncOp function : wanted)

@@ -32,7 +32,7 @@ std::string lineOf(const Manifest &m, const LaunchInfo &launch) {
   if (launch.kernel < 0)
     return m.primitives[launch.primitive].kind == PrimitiveKind::MatMul
                ? "execute cublasLtMatmul"
-               : "execute cudnnConvolution";
+               : "execute cudnnBackendExecute";
   std::string line = "execute " + m.kernels[launch.kernel].symbol;
   auto place = [&](int64_t offset) { line += " D1+" + std::to_string(offset); };
   for (const LaunchPointer &pointer : launch.pointers)
@@ -183,23 +183,16 @@ Checker::Checker(const Manifest &m, bool pattern, const std::set<int32_t> &own,
 }
 
 std::string Checker::execute(const std::string &text) {
-  // Part of a convolution: the copy of weights into the library's order.
-  if (text == "execute cudnnTransformTensor")
-    return "";
-  // Of ops of several ranks: messages, copies, zeros.
+  // Of ops of several ranks: messages, copies, zeros. Attention has zeros, too.
   if (startsWith(text, "execute ncclGroup") ||
       startsWith(text, "execute cuMem"))
     return "";
   if (pattern && startsWith(text, "execute ckopt_runtime_"))
     return "";
-  // cudnnConvolutionForward and its gradients.
-  std::string line = startsWith(text, "execute cudnnConvolution")
-                         ? "execute cudnnConvolution"
-                         : text;
   if (ranOnce < once.size())
-    return once[ranOnce++] == line ? "" : "libraries did not run once before";
-  std::string symbol = line.substr(8, line.find(' ', 8) - 8);
-  return (ofRanks.count(symbol) ? sums : kernels).take(line)
+    return once[ranOnce++] == text ? "" : "libraries did not run once before";
+  std::string symbol = text.substr(8, text.find(' ', 8) - 8);
+  return (ofRanks.count(symbol) ? sums : kernels).take(text)
              ? ""
              : "no function goes on with this launch";
 }
@@ -245,9 +238,8 @@ std::string Checker::line(const std::string &text) {
     return "a call that failed";
   // This is the device's first call with these extents.
   if (startsWith(text, "first "))
-    return ranOnce < once.size() || text == "first cudnnTransformTensor"
-               ? execute("execute " + text.substr(6))
-               : "libraries did not run once before";
+    return ranOnce < once.size() ? execute("execute " + text.substr(6))
+                                 : "libraries did not run once before";
   if (startsWith(text, "execute "))
     return execute(text);
   if (startsWith(text, "cuMemcpyDtoD"))
