@@ -27,16 +27,17 @@ visit() {
 }
 told() { grep -Eq -- "$2" "$1/report.md" || { cat "$1/report.md"; fail "$1: the report lacks $2"; }; }
 
-some='mlp/[^/]*(32|16|of)|ours|tiny/(auto|train)' # all that the stand-in can do
+some='mlp/[^/]*(32|16|of)|ours|/cuDNN|tiny/(auto|train)' # all that the stand-in can do
 visit all 0 --only="$some" --part=A --deadline=0
 told all '^0 passed, 0 failed, 0 skipped, 5 not done by the deadline: run again$'
 with="CKOPT_STANDIN_LOG=$work/calls" visit all 0 --only="$some"
 told all '^\| mlp/f32 \| ok \| largest [0-9.]+e-0[5-9], together [0-9.e-]+, same_bits True \|$'
 told all '^\| mlp/budgets of training \| ok \| planned \['
 told all '^\| attention/2x4-2x128x32-causal/ours \| ok \| forward [0-9.e-]+, backward [0-9.e-]+ \|$'
+told all '^\| attention/2x4-2x128x32-causal/cuDNN \| ok \| forward [0-9.e-]+, backward [0-9.e-]+, together [0-9.]+(e-[0-9]+)? \|$'
 told all '^\| llama_tiny/train \| ok \| alone [0-9.]+, ratio [0-9.]+, wall [0-9.]+ \|$'
 told all '^\| llama_tiny/auto/stored-bf16/0.4 \| ok \| best .*, slower '
-told all '^9 passed, 0 failed, 0 skipped$'
+told all '^10 passed, 0 failed, 0 skipped$'
 ! grep -E 'VIOLATION|LEAK' calls || fail "the stand-in objects"
 cp all/results.json before
 with="CKOPT_STANDIN_FAIL=cuGraphLaunch:1:719" visit all 0 --only="$some" # nothing is run again
