@@ -158,6 +158,9 @@ struct TargetTraits {
   /// There are instructions for bf16 matmuls and convolutions; otherwise mixed
   /// precision computes them in f32.
   bool bf16Products = false;
+  /// A matmul reads a tensor of its result's type and adds to it as it stores;
+  /// otherwise that tensor is copied first, and sums of 16-bit floats are f32.
+  bool addsToTensors = false;
   /// Convolutions whose operands are rounded load this number of channels at
   /// once; an input with a few less is padded (widen-channels); 0: never.
   int64_t channelGroup = 0;

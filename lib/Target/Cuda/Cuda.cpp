@@ -275,6 +275,7 @@ private:
     traits.lossChunks = {kChunkBytes, kLeastChunkRows, kChunkRowStep,
                          kEnoughRows, kClassGroup};
     traits.bf16Products = true;
+    traits.addsToTensors = true;
     traits.channelGroup = 4;
     traits.arenaAlignment = runtime::kDeviceAlignment;
     // Rates of a device come from the settings (CudaRates.cpp); passes without

@@ -203,13 +203,7 @@ func::FuncOp MixedPrecisionRewriter::narrowedProduct(func::FuncOp kernel,
   if (!isNew || !lowProducts)
     return known->second;
   func::FuncOp variant = cloned(kernel, (suffix + (wide ? "_f32" : "")).str());
-  for (BlockArgument argument : variant.getArguments())
-    if (!isAddend(variant, argument.getArgNumber()))
-      argument.setType(retyped(argument, half));
-  Value result = variant.front().front().getResult(0);
-  if (!wide)
-    result.setType(retyped(result, half));
-  settleType(variant);
+  narrowProduct(variant, wide, half);
   ScopedDiagnosticHandler quiet(module.getContext(),
                                 [](Diagnostic &) { return success(); });
   if (succeeded(planKernel(variant, codegen)))
@@ -235,25 +229,32 @@ KernelCallOp MixedPrecisionRewriter::replaceCall(KernelCallOp call,
 void MixedPrecisionRewriter::rewriteProduct(KernelCallOp call,
                                             Storage storage) {
   auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-  // What a product is added to has its result's type, and sums are f32.
-  bool adds = llvm::any_of(call->getOpOperands(), [&](OpOperand &operand) {
-    return isAddend(kernel, operand.getOperandNumber());
-  });
-  bool full = storage == Storage::Full, wide = full || adds;
+  Value addend;
+  for (OpOperand &operand : call->getOpOperands())
+    if (isAddend(kernel, operand.getOperandNumber()))
+      addend = operand.get();
+  // What a product is added to has its result's type. Where that is f32, so is
+  // a sum that grows.
+  bool grows = !codegen.target->traits.addsToTensors &&
+               isOnlyAddend(call.getResult(0), symbols);
+  bool full = storage == Storage::Full || grows;
+  bool wide = full || (addend && !codegen.target->traits.addsToTensors);
   func::FuncOp variant = narrowedProduct(kernel, wide);
   double work = cast<KernelOpInterface>(kernel.front().front()).getFlops();
   ++product;
+  if (variant && variant.getNumArguments() > call.getNumOperands())
+    call.getArgsMutable().append(addend);
   for (OpOperand &operand : call.getArgsMutable())
     operand.set(coerce(operand.get(),
-                       variant && !isAddend(kernel, operand.getOperandNumber())
-                           ? half
-                           : single,
+                       variant ? getElementTypeOrSelf(variant.getArgument(
+                                     operand.getOperandNumber()))
+                               : single,
                        call));
   if (variant) {
     lowFlops += work;
     call = replaceCall(call, variant);
   }
-  if (full || (variant && !adds))
+  if (full || (variant && !wide))
     return;
   // The product is computed in f32, and its result stored as a half.
   Value result = call.getResult(0);

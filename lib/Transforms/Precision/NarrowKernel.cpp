@@ -59,6 +59,29 @@ void codegen::dropUnreadable(func::FuncOp kernel, Narrowing &wanted) {
   }
 }
 
+/// Gives an addend that the product also multiplies an argument of its own,
+/// the last: it keeps its type.
+static void separateAddend(func::FuncOp kernel) {
+  auto product = cast<ContractionOpInterface>(kernel.front().front());
+  for (OpOperand &operand : product->getOpOperands())
+    if (!product.isFactor(operand.getOperandNumber()) &&
+        llvm::count(product->getOperands(), operand.get()) > 1)
+      operand.set(kernel.front().addArgument(operand.get().getType(),
+                                             operand.get().getLoc()));
+}
+
+void codegen::narrowProduct(func::FuncOp kernel, bool wide, Type half) {
+  if (wide)
+    separateAddend(kernel);
+  for (BlockArgument argument : kernel.getArguments())
+    if (!wide || !isAddend(kernel, argument.getArgNumber()))
+      argument.setType(retyped(argument, half));
+  Value result = kernel.front().front().getResult(0);
+  if (!wide)
+    result.setType(retyped(result, half));
+  settleType(kernel);
+}
+
 void codegen::narrowKernel(func::FuncOp kernel, const Narrowing &wanted,
                            Type half) {
   MLIRContext *context = kernel.getContext();

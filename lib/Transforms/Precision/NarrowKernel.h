@@ -51,6 +51,10 @@ void settleType(mlir::func::FuncOp kernel);
 /// Drops operands that an op of the kernel needs stored as f32.
 void dropUnreadable(mlir::func::FuncOp kernel, Narrowing &wanted);
 
+/// Rewrites the kernel of a product. `wide`: the result, and what is added to
+/// it, stay f32; an addend that is a factor, too, becomes a last argument.
+void narrowProduct(mlir::func::FuncOp kernel, bool wide, mlir::Type half);
+
 /// Rewrites the kernel; results that it cannot store as `half` stay f32. Copies
 /// become results behind the others.
 void narrowKernel(mlir::func::FuncOp kernel, const Narrowing &wanted,

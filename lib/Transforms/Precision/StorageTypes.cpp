@@ -35,6 +35,16 @@ bool codegen::isAddend(func::FuncOp kernel, unsigned argument) {
                       });
 }
 
+bool codegen::isOnlyAddend(Value value, const SymbolTable &symbols) {
+  return !value.use_empty() &&
+         llvm::all_of(value.getUses(), [&](OpOperand &use) {
+           auto call = dyn_cast<KernelCallOp>(use.getOwner());
+           return call &&
+                  isAddend(symbols.lookup<func::FuncOp>(call.getCallee()),
+                           use.getOperandNumber());
+         });
+}
+
 bool codegen::isAttended(OpOperand &operand) {
   auto attention = cast<ContractionOpInterface>(operand.getOwner());
   return attention.isFactor(operand.getOperandNumber());
@@ -188,10 +198,21 @@ Storage StorageTypes::ofOp(Operation *op) const {
   return result;
 }
 
+/// Returns whether the product is added to a tensor that is not stored in 16
+/// bits: the sum has its type, as that of an elementwise kernel would.
+bool StorageTypes::addsToFull(KernelCallOp call) const {
+  auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+  return llvm::any_of(call->getOpOperands(), [&](OpOperand &operand) {
+    return isAddend(kernel, operand.getOperandNumber()) &&
+           of(operand.get()) != Storage::Low;
+  });
+}
+
 void StorageTypes::classify(KernelCallOp call) {
   if (products.contains(call)) {
     Value result = call.getResult(0);
-    classes[result] = gradients.contains(result) ? Storage::Full : Storage::Low;
+    bool full = gradients.contains(result) || addsToFull(call);
+    classes[result] = full ? Storage::Full : Storage::Low;
     return;
   }
   if (attentions.contains(call)) {

@@ -51,6 +51,8 @@ inline constexpr int64_t kKeptCasts = 8;
 /// Returns whether a library kernel adds its argument of this number to a
 /// product, rather than to multiply it.
 bool isAddend(mlir::func::FuncOp kernel, unsigned argument);
+/// Returns whether products are added to the value, and nothing else reads it.
+bool isOnlyAddend(mlir::Value value, const mlir::SymbolTable &symbols);
 /// Returns whether attention (or its gradient) reads the operand in the type of
 /// its queries, rather than in f32.
 bool isAttended(mlir::OpOperand &operand);
@@ -81,6 +83,7 @@ private:
   bool endsInGradient(mlir::Value value, bool &ends) const;
   bool endsInProducts(mlir::Value value) const;
   bool multiplies(mlir::OpOperand &use) const;
+  bool addsToFull(KernelCallOp call) const;
   void classify(KernelCallOp call);
   Storage ofOp(mlir::Operation *op) const;
 
