@@ -267,7 +267,10 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
     widen.group = target.traits.channelGroup;
     passes.addNestedPass<func::FuncOp>(createWidenChannelsPass(widen));
   }
-  passes.addPass(createFusePass());
+  FusePassOptions fuse;
+  fuse.addsProducts = target.traits.addsToTensors;
+  fuse.rounds = options.precision != Precision::F32;
+  passes.addPass(createFusePass(fuse));
   if (options.precision != Precision::F32) {
     MixedPrecisionPassOptions mixed;
     mixed.type = nameOf(options.precision).str();

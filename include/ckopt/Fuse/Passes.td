@@ -27,10 +27,18 @@ def FusePass : Pass<"fuse", "mlir::ModuleOp"> {
     one symbol; what differs between them (a dropout's site) becomes an entry of
     the call's `scalars`. Refused, with all places named: ops of other dialects,
     and states that are read after they were updated.
+
+    With `adds-products` a product of matrices that only a kernel of additions would read becomes a
+    `matmul_add`, where that moves fewer bytes: a residual, and sums of products, grow as products
+    are stored.
   }];
   let options = [
     Option<"group", "group", "bool", "true",
            "Group ops; false: each op is a kernel of its own">,
+    Option<"addsProducts", "adds-products", "bool", "false",
+           "Add products to tensors as they are stored">,
+    Option<"rounds", "rounds", "bool", "false",
+           "adds-products: factors of products are rounded to 16 bits behind this pass">,
     ListOption<"functions", "functions", "std::string",
                "Names of the functions to work on (default: all but kernels)">,
     Option<"maxOps", "max-ops", "unsigned", "64", "Ops in one kernel">,

@@ -5,7 +5,8 @@
 // Problem: turn a step of single ops into the kernels that the backend will
 // emit, so that all later planning sees real costs and sizes.
 // Method: decide, merge, order updates (Grouping.h), then outline. The IR is
-// changed only after all decisions of a function are made.
+// changed only after all decisions of a function are made; where sums of
+// products grow (AddProducts.cpp), these are made again.
 // Guarantee: see Grouping.cpp; refused input is left as it was.
 // Complexity: near linear in the number of ops.
 //
@@ -59,6 +60,14 @@ struct FusePass : ckopt::impl::FusePassBase<FusePass> {
     return result;
   }
 
+  fuse::Grouping decide(func::FuncOp function) {
+    fuse::Grouping grouping(function, {group, maxOps, maxPointers});
+    grouping.decide();
+    if (group)
+      grouping.merge();
+    return grouping;
+  }
+
   void runOnOperation() override {
     fuse::Outliner outliner(getOperation());
     SmallVector<func::FuncOp> wanted;
@@ -68,10 +77,9 @@ struct FusePass : ckopt::impl::FusePassBase<FusePass> {
     for (func::FuncOp function : wanted) {
       if (failed(check(function)))
         return signalPassFailure();
-      fuse::Grouping grouping(function, {group, maxOps, maxPointers});
-      grouping.decide();
-      if (group)
-        grouping.merge();
+      if (addsProducts)
+        fuse::addProducts(function, decide(function), rounds);
+      fuse::Grouping grouping = decide(function);
       if (failed(grouping.orderUpdates()))
         return signalPassFailure();
       outliner.run(function, grouping);

@@ -51,6 +51,15 @@ bool fuse::isPrefix(Operation *op) {
              getElementStrides(tensorType(slice.getOutput()));
 }
 
+void fuse::copyWishes(ArrayRef<Operation *> from, Operation *to) {
+  for (StringRef wish : kWishes)
+    for (Operation *op : from)
+      if (Attribute value = op->getAttr(wish)) {
+        to->setAttr(wish, value);
+        break;
+      }
+}
+
 double fuse::flopsPerElement(Operation *op) {
   int64_t elements = 1;
   for (Value result : op->getResults())

@@ -39,6 +39,13 @@ double flopsPerElement(mlir::Operation *op);
 /// several times, or a library reads it.
 bool needsStoredOperand(mlir::Operation *op, unsigned index);
 
+/// Attributes by which users ask to keep or recompute a value: they do not
+/// change how it is computed, so they are not part of a kernel's structure.
+inline constexpr llvm::StringLiteral kWishes[] = {attrs::kRemat,
+                                                  attrs::kCheckpoint};
+/// Copies each from the first of the ops that has it.
+void copyWishes(llvm::ArrayRef<mlir::Operation *> from, mlir::Operation *to);
+
 } // namespace ckopt::fuse
 
 #endif // CKOPT_LIB_TRANSFORMS_FUSE_OPKINDS_H

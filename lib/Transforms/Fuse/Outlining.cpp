@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Grouping.h"
+#include "OpKinds.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 #include "ckopt/Support/Debug.h"
 #include "mlir/IR/IRMapping.h"
@@ -37,15 +38,11 @@ static SmallVector<Value> orderedInputs(const Unit &unit,
   return inputs.takeVector();
 }
 
-/// Attributes by which users ask to keep or recompute a value: they do not
-/// change how it is computed, so they are not part of a kernel's structure.
-static constexpr StringLiteral wishes[] = {attrs::kRemat, attrs::kCheckpoint};
-
-/// Returns the op's attributes without `wishes`, with the site replaced by its
+/// Returns the op's attributes without wishes, with the site replaced by its
 /// index.
 static DictionaryAttr structuralAttrs(Operation *op, int64_t site) {
   NamedAttrList list(op->getAttrDictionary());
-  for (StringRef wish : wishes)
+  for (StringRef wish : kWishes)
     list.erase(wish);
   if (randomSite(op))
     list.set(kSiteAttr, Builder(op).getI64IntegerAttr(site));
@@ -112,7 +109,7 @@ func::FuncOp Outliner::getKernel(const Unit &unit, ArrayRef<Operation *> body,
   int64_t site = 0;
   for (Operation *op : body) {
     Operation *clone = builder.clone(*op, mapping);
-    for (StringRef wish : wishes)
+    for (StringRef wish : kWishes)
       clone->removeAttr(wish);
     if (randomSite(clone))
       setRandomSite(clone, site++);
@@ -146,12 +143,7 @@ static void setWishes(KernelCallOp call, const Unit &unit,
                       ArrayRef<Operation *> body) {
   SmallVector<Operation *> sources(unit.roots.begin(), unit.roots.end());
   llvm::append_range(sources, llvm::reverse(body));
-  for (StringRef wish : wishes)
-    for (Operation *op : sources)
-      if (Attribute value = op->getAttr(wish)) {
-        call->setAttr(wish, value);
-        break;
-      }
+  copyWishes(sources, call);
 }
 
 /// Returns (operand, result) pairs of the call for the updates inside.
