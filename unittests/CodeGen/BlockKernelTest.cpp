@@ -377,6 +377,32 @@ TEST(Ptx, ScanAllowsNamedApproximations) {
     EXPECT_TRUE(isFound(bad, "k")) << bad;
 }
 
+// A kernel that begins early touches nothing before it waits, and cannot leave
+// the wait out.
+TEST(Ptx, ScanFindsWhatComesBeforeTheWait) {
+  auto isFound = [](const std::string &before, const std::string &wait,
+                    bool programmatic = true) {
+    std::string text = ".visible .entry k(\n)\n{\n" + before + "\n" + wait +
+                       "\n\tst.global.b32 \t[%rd1], %r1;\n\tret;\n}\n";
+    return !scanPtx(text, {}, /*tf32=*/false, {}, programmatic).empty();
+  };
+  const std::string wait = "\tgriddepcontrol.wait;";
+  for (const char *bad :
+       {"\tld.global.b32 \t%r1, [%rd1];", "\tst.global.b32 \t[%rd1], %r1;",
+        "\tld.b32 \t%r1, [%rd1];",
+        "\tcp.async.ca.shared.global [%r1], [%rd1], 4;", "\t@%p1 bra \t$L1;",
+        "\tbra.uni \t$L1;", "$L1:", "\tret;"}) {
+    EXPECT_TRUE(isFound(bad, wait)) << bad;
+    EXPECT_FALSE(isFound(bad, wait, /*programmatic=*/false)) << bad;
+  }
+  for (const char *good :
+       {"\tld.param.b64 \t%rd1, [k_param_0];",
+        "\tgriddepcontrol.launch_dependents;", "\tmov.u32 \t%r1, %tid.x;"}) {
+    EXPECT_FALSE(isFound(good, wait)) << good;
+    EXPECT_TRUE(isFound(good, "")) << good;
+  }
+}
+
 TEST(Ptx, RefusesUnknownTargets) {
   std::unique_ptr<MLIRContext> context = blockContext();
   auto module = parseSourceString<ModuleOp>(pointwise(4), context.get());

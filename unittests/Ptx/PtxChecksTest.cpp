@@ -199,6 +199,35 @@ TEST(PtxChecks, Barriers) {
               {"bra.uni"});
 }
 
+// What begins early waits in every thread before it touches global memory, and
+// also where it touches none: its end tells that all before have ended.
+TEST(PtxChecks, WaitsForTheKernelsBefore) {
+  auto early = [](const std::string &text) {
+    Kernel1 kernel = body(text);
+    kernel.early = true;
+    return kernel;
+  };
+  const std::string wait = "griddepcontrol.wait;\n",
+                    load = "ld.global.b32 %r2, [%rd2];\n",
+                    store = "st.global.b32 [%rd2], %r1;\n",
+                    half = "setp.lt.u32 %p1, %r1, 16;\n@%p1 ";
+  expectFine(
+      early("griddepcontrol.launch_dependents;\n" + wait + load + store));
+  expectFine(body(wait + load));
+  expectFine(body(load));
+  expectError(early(load + wait), {"line 14", "thread 0", "reads global memory",
+                                   "before it waits for the kernels before"});
+  expectError(early(store + wait), {"writes global memory before it waits"});
+  expectError(early("griddepcontrol.launch_dependents;\n" + load),
+              {"before it waits"});
+  expectError(early(half + wait + load), {"thread 16", "before it waits"});
+  expectError(early(""), {"thread 0", "ends without a wait"});
+  expectError(early(half + wait), {"thread 16", "ends without a wait"});
+  expectError(early("setp.lt.u32 %p1, %r1, 16;\n@%p1 ret;\n" + wait + load),
+              {"thread 0", "ends without a wait"});
+  expectError(body("griddepcontrol.begin;\n"), {".wait or .launch_dependents"});
+}
+
 // In a block of 16 threads, lane 15's partner does not exist.
 TEST(PtxChecks, LanesThatAreNotThere) {
   std::string down = "shfl.sync.down.b32 %r2, %r1, 1, 31, -1;\n";

@@ -21,7 +21,8 @@ struct Kernel1 {
   std::string body;
   std::string declarations; ///< shared variables
   uint32_t grid = 1, block = 32;
-  size_t words = 0; ///< of `out`; 0: 4 for each thread of a block
+  size_t words = 0;   ///< of `out`; 0: 4 for each thread of a block
+  bool early = false; ///< begins before the launch before has ended
 
   std::string text() const {
     return ".version 7.0\n.target sm_80\n.address_size 64\n"
@@ -52,8 +53,8 @@ inline Outcome runOnce(const Kernel1 &kernel) {
   auto begin = (reinterpret_cast<uint64_t>(room.data()) + 31) / 32 * 32;
   GlobalMemory memory;
   memory.setRegions({{begin, 4 * words, "out"}});
-  outcome.error =
-      launch(*program, "k", kernel.grid, kernel.block, {begin}, memory);
+  outcome.error = launch(*program, "k", kernel.grid, kernel.block, {begin},
+                         memory, /*sharedBytes=*/0, kernel.early);
   outcome.loads = memory.loads, outcome.stores = memory.stores;
   outcome.out.resize(words);
   std::memcpy(outcome.out.data(), reinterpret_cast<void *>(begin), 4 * words);

@@ -130,6 +130,30 @@ TEST(CudaDeclarations, NumbersAreTheHeaders) {
   EXPECT_EQ(int(ours::kStreamNonBlocking), int(CU_STREAM_NON_BLOCKING));
   EXPECT_EQ(int(ours::kCaptureModeRelaxed),
             int(CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_EQ(int(ours::kProgrammaticSerialization),
+            int(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION));
+}
+
+TEST(CudaDeclarations, LaunchesAreTheHeaders) {
+  using Config = CUlaunchConfig;
+  using Attribute = CUlaunchAttribute;
+  EXPECT_EQ(sizeof(ours::LaunchConfig), sizeof(Config));
+  EXPECT_EQ(offsetof(ours::LaunchConfig, grid), offsetof(Config, gridDimX));
+  EXPECT_EQ(offsetof(ours::LaunchConfig, block), offsetof(Config, blockDimX));
+  EXPECT_EQ(offsetof(ours::LaunchConfig, sharedBytes),
+            offsetof(Config, sharedMemBytes));
+  EXPECT_EQ(offsetof(ours::LaunchConfig, stream), offsetof(Config, hStream));
+  EXPECT_EQ(offsetof(ours::LaunchConfig, attributes), offsetof(Config, attrs));
+  EXPECT_EQ(offsetof(ours::LaunchConfig, attributeCount),
+            offsetof(Config, numAttrs));
+  EXPECT_EQ(sizeof(ours::LaunchAttribute), sizeof(Attribute));
+  EXPECT_EQ(alignof(ours::LaunchAttribute) <= alignof(Attribute), true);
+  EXPECT_EQ(offsetof(ours::LaunchAttribute, id), offsetof(Attribute, id));
+  // The value is a union, all of whose members are at its start.
+  EXPECT_EQ(offsetof(ours::LaunchAttribute, value), offsetof(Attribute, value));
+  EXPECT_EQ(
+      sizeof(ours::LaunchAttribute::value),
+      sizeof(CUlaunchAttributeValue::programmaticStreamSerializationAllowed));
 }
 
 #ifdef CKOPT_HAS_CUBLASLT

@@ -41,6 +41,15 @@ struct Play {
     return cu.launchKernel(spill, 1, 1, 1, threads, 1, 1, 0, stream, parameters,
                            nullptr);
   }
+  /// The same, with leave to begin before what is before it has ended.
+  cuda::Result launchEarly(cuda::Stream stream) {
+    void *parameters[] = {&memory};
+    const cuda::LaunchAttribute early = {
+        cuda::kProgrammaticSerialization, 0, 1, {}};
+    const cuda::LaunchConfig config = {{1, 1, 1}, {1, 1, 1}, 0,
+                                       stream,    &early,    1};
+    return cu.launchKernelEx(&config, spill, parameters, nullptr);
+  }
   /// A call of a library, by the stand-in's cuDNN: copies one number to itself.
   int copy(cuda::Stream stream) {
     void *library = dlopen(CKOPT_STANDIN, RTLD_NOW | RTLD_LOCAL);
@@ -129,6 +138,33 @@ TEST_F(Standin, LogsEachKindOfMistake) {
          EXPECT_EQ(p.cu.streamCreate(&own, 0), 0);
          return p.cu.eventRecord(p.event, own);
        }},
+      {"k_spill is to begin early behind what is no kernel",
+       [](Play &p) { return p.launchEarly(p.first); }},
+      {"k_spill is to begin early behind what is no kernel",
+       [](Play &p) {
+         EXPECT_EQ(p.launch(p.memory, 1, p.first), 0);
+         EXPECT_EQ(p.cu.memcpyHtoDAsync(p.memory, p.pinned, 4, p.first), 0);
+         return p.launchEarly(p.first);
+       }},
+      {"k_spill is to begin early behind what is no kernel",
+       [](Play &p) {
+         EXPECT_EQ(p.launch(p.memory, 1, p.first), 0);
+         EXPECT_EQ(p.cu.eventRecord(p.event, p.second), 0);
+         EXPECT_EQ(p.cu.streamWaitEvent(p.first, p.event, 0), 0);
+         return p.launchEarly(p.first);
+       }},
+      {"k_spill is to begin early behind what is no kernel",
+       [](Play &p) {
+         EXPECT_EQ(p.transform(p.first), 0);
+         return p.launchEarly(p.first);
+       }},
+      {"k_spill is to begin early behind what is no kernel",
+       [](Play &p) {
+         EXPECT_EQ(p.launch(p.memory, 1, p.first), 0);
+         EXPECT_EQ(p.cu.streamBeginCapture(p.first, cuda::kCaptureModeRelaxed),
+                   0);
+         return p.launchEarly(p.first);
+       }},
       {"a stream goes while it has work",
        [](Play &p) {
          EXPECT_EQ(p.launch(p.memory, 1, p.first), 0);
@@ -162,6 +198,22 @@ TEST_F(Standin, LibrariesAreCapturedOnceTheyHaveRun) {
     EXPECT_EQ(p.copy(p.first), 0);
   });
   EXPECT_EQ(count("VIOLATION"), 0) << log();
+}
+
+// Behind a kernel one may begin early, whether or not it is captured.
+TEST_F(Standin, KernelsBeginEarlyBehindKernels) {
+  inChild({}, [&] {
+    Play p;
+    EXPECT_EQ(p.launch(p.memory, 1, p.first), 0);
+    EXPECT_EQ(p.launchEarly(p.first), 0);
+    EXPECT_EQ(p.launchEarly(p.first), 0);
+    EXPECT_EQ(p.cu.streamSynchronize(p.first), 0);
+    EXPECT_EQ(p.cu.streamBeginCapture(p.first, cuda::kCaptureModeRelaxed), 0);
+    EXPECT_EQ(p.launch(p.memory, 1, p.first), 0);
+    EXPECT_EQ(p.launchEarly(p.first), 0);
+  });
+  EXPECT_EQ(count("VIOLATION"), 0) << log();
+  EXPECT_EQ(count("cuLaunchKernelEx k_spill 1 1 S1 early"), 3) << log();
 }
 
 // Work that no event orders is done in the order that hurts.

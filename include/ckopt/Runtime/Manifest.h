@@ -147,6 +147,9 @@ struct DeviceInfo {
   ProductPrecision precision = ProductPrecision::F32;
   int32_t multiprocessors =
       0; ///< sums are divided among this number, which decides bits, too
+  /// Each kernel waits for those before it by itself, and lets the next one
+  /// begin (PtxOptions::programmatic).
+  bool programmatic = false;
   /// The bytes of the arena that hold what is fed to each step, and how many
   /// bytes behind the next one's is copied to, until the step begins; 0: there
   /// is no second place.

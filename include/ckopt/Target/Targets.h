@@ -39,8 +39,9 @@ struct CudaOptions final : TargetOptions {
   int32_t multiprocessors = 0; ///< sums are divided for this number; 0: the
                                ///< device's, or by sm
   std::string rates; ///< name of a device or a file; "": the device, or by sm
-  std::string ratesFile; ///< the file that `rates` names
-  std::string emulation; ///< write the kernels as CPU code, for tests
+  std::string ratesFile;     ///< the file that `rates` names
+  bool programmatic = false; ///< PtxOptions::programmatic
+  std::string emulation;     ///< write the kernels as CPU code, for tests
 };
 
 /// Registers both, once. Compilations and registerAllPasses() call this.

@@ -247,6 +247,7 @@ std::string ckopt::runtime::deviceSummary(const Manifest &m) {
       ",\n  \"matmul_precision\": " +
       quoted(std::string(productPrecisionName(d.precision))) +
       ",\n  \"multiprocessors\": " + std::to_string(d.multiprocessors) +
+      (d.programmatic ? ",\n  \"programmatic_launches\": true" : "") +
       ",\n  \"arena_bytes\": " + std::to_string(m.arenaBytes) +
       ",\n  \"data_bytes\": " + std::to_string(d.dataBytes) +
       ",\n  \"producer\": " + quoted(m.producer) + ",\n  \"functions\": [";

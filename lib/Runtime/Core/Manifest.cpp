@@ -237,7 +237,7 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
   io.field(m.abiVersion), io.field(m.target);
   io.field(m.device.sm), io.field(m.device.ptxIsa);
   io.field(m.device.minDriver), io.field(m.device.precision);
-  io.field(m.device.multiprocessors);
+  io.field(m.device.multiprocessors), io.field(m.device.programmatic);
   io.field(m.device.fedBegin), io.field(m.device.fedEnd);
   io.field(m.device.fedShift);
   io.field(m.device.codeBytes), io.field(m.device.dataBytes);

@@ -316,7 +316,8 @@ bool validateDevice(const Manifest &m, std::string &error) {
     for (const CallInfo &c : m.calls)
       launches |= !c.launches.empty() || !c.ownLaunches.empty();
     if (launches || !m.kernels.empty() || d.sm || d.ptxIsa || d.minDriver ||
-        d.precision != ProductPrecision::F32 || d.multiprocessors)
+        d.precision != ProductPrecision::F32 || d.multiprocessors ||
+        d.programmatic)
       return fail(error, "made for the CPU, but with device code");
     return true;
   }
@@ -326,6 +327,8 @@ bool validateDevice(const Manifest &m, std::string &error) {
   if (d.codeBytes < 0 || d.codeBytes > kMaxBytes || d.dataBytes < 0 ||
       d.dataBytes > kMaxBytes)
     return fail(error, "negative or wild size of code or data");
+  if (d.programmatic && d.sm < 90)
+    return fail(error, "programmatic launches below sm_90");
   if (d.multiprocessors < 0)
     return fail(error, "a negative number of multiprocessors");
   if (static_cast<uint32_t>(d.precision) >= kNumProductPrecisions)

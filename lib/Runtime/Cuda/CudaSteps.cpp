@@ -4,10 +4,15 @@
 //
 // A function is its calls' launches in order, at fixed addresses. It is
 // captured once as a graph and replayed; values that change lie in the arena.
-// Messages between ranks are a branch of the graph, from where they begin to
-// where they are waited for (Flights.h).
-// With one_by_one, the host waits for each launch: slower, but it shows which
-// launch fails, and results can be checked between calls.
+// With programmatic launches, a kernel behind another of the step's may begin
+// before that one has ended: each waits by itself before it touches the arena
+// (GPUToLLVM.cpp). Its wait is for the end of that one, which has waited in all
+// threads, too; so all earlier work has ended. Behind anything else (a
+// library's call, a copy, an event) a kernel begins when that has ended, since
+// only our kernels let others begin. Messages between ranks are a branch of the
+// graph, from where they begin to where they are waited for (Flights.h). With
+// one_by_one, the host waits for each launch: slower, but it shows which launch
+// fails, and results can be checked between calls.
 //
 // A kernel that fails in a graph makes its context unusable, and the arena is
 // lost. The kernel is searched for in a new context, over an arena of zeros
@@ -119,15 +124,19 @@ Result CudaBackend::capture(size_t function, Graph &graph, std::string &what) {
     return result;
   const Manifest &m = program.manifest;
   bool joined = true; // no other stream takes part yet
+  bool behindKernel = false;
   for (size_t c = 0; c < m.calls.size() && result == kSuccess; ++c) {
     if (static_cast<size_t>(m.calls[c].function) != function)
       continue;
     result = flights->before(c, stepStream);
     joined = joined && flights->streamOf(c, stepStream) == stepStream;
+    behindKernel = behindKernel && !flights->hasEvents(c);
     for (const LaunchInfo &launch : engine->launchesOf(m.calls[c])) {
       if (result != kSuccess)
         break;
-      result = engine->launch(launch, flights->streamOf(c, stepStream));
+      result = engine->launch(launch, flights->streamOf(c, stepStream),
+                              behindKernel);
+      behindKernel = launch.kernel >= 0 && !flights->hasEvents(c);
       if (result != kSuccess)
         what = "cannot launch " + describe(launch, m.calls[c]);
     }

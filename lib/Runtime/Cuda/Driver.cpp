@@ -41,6 +41,9 @@ bool lookUp(void *library, Driver &driver, ckopt::MessageText &error,
             " is no CUDA driver: it has no entry cuInit";
     return false;
   }
+#define CKOPT_LATER_ENTRY(member, symbol, parameters)                          \
+  driver.member =                                                              \
+      reinterpret_cast<Result(*) parameters>(dlsym(library, #symbol));
 #define CKOPT_ENTRY(member, symbol, parameters)                                \
   driver.member =                                                              \
       reinterpret_cast<Result(*) parameters>(dlsym(library, #symbol));         \

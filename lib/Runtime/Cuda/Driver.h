@@ -6,8 +6,8 @@
 // Method: the few calls that a step needs are declared here, by the driver's
 // stable interface of version 11.0 (names with their version suffix, which
 // every later driver keeps), and looked up in libcuda.so.1 when the first
-// session is made. A test compares the declarations with cuda.h where that is
-// installed.
+// session is made. Later entries are null where the driver has none. A test
+// compares the declarations with cuda.h where that is installed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_DRIVER_H
@@ -87,6 +87,22 @@ enum : unsigned {
   kStreamNonBlocking = 1
 };
 enum CaptureMode : int { kCaptureModeRelaxed = 2 };
+enum LaunchAttributeId : int { kProgrammaticSerialization = 6 };
+
+/// CUlaunchAttribute, with the one value in use.
+struct LaunchAttribute {
+  LaunchAttributeId id;
+  int pad;
+  int value;
+  char rest[60];
+};
+/// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  Stream stream;
+  const LaunchAttribute *attributes;
+  unsigned attributeCount;
+};
 
 /// The driver's entries. There is one table for each process, and the library
 /// stays open.

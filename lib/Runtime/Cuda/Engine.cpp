@@ -264,7 +264,16 @@ Result Engine::wait(Event event) {
              : kRankFailed;
 }
 
-Result Engine::launch(const LaunchInfo &launch, Stream stream) {
+/// Returns whether kernels may begin early. Graphs keep such an order of their
+/// kernels from CUDA 12.3 on.
+bool Engine::launchesEarly() const {
+  constexpr int kLeastDriver = 12030;
+  return manifest.device.programmatic && cuda.launchKernelEx &&
+         cuda.version >= kLeastDriver;
+}
+
+Result Engine::launch(const LaunchInfo &launch, Stream stream,
+                      bool behindKernel) {
   if (launch.primitive >= 0 &&
       isOfRanks(manifest.primitives[launch.primitive].kind))
     return collectives ? collectives->enqueue(launch, at(0), stream, rankError)
@@ -293,9 +302,16 @@ Result Engine::launch(const LaunchInfo &launch, Stream stream) {
   std::vector<void *> parameters;
   for (uint64_t &value : values)
     parameters.push_back(&value);
-  return cuda.launchKernel(functions[launch.kernel],
-                           static_cast<unsigned>(kernel.grid), 1, 1,
-                           static_cast<unsigned>(kernel.block), 1, 1,
-                           static_cast<unsigned>(dynamicBytes(kernel)), stream,
-                           parameters.data(), nullptr);
+  const auto grid = static_cast<unsigned>(kernel.grid),
+             block = static_cast<unsigned>(kernel.block),
+             sharedBytes = static_cast<unsigned>(dynamicBytes(kernel));
+  if (!behindKernel || !launchesEarly())
+    return cuda.launchKernel(functions[launch.kernel], grid, 1, 1, block, 1, 1,
+                             sharedBytes, stream, parameters.data(), nullptr);
+  const LaunchAttribute early = {
+      kProgrammaticSerialization, 0, /*value=*/1, {}};
+  const LaunchConfig config = {{grid, 1, 1}, {block, 1, 1}, sharedBytes,
+                               stream,       &early,        1};
+  return cuda.launchKernelEx(&config, functions[launch.kernel],
+                             parameters.data(), nullptr);
 }

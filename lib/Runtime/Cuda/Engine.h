@@ -89,7 +89,10 @@ public:
   }
   const Libraries &whoRunsWhat() const { return *libraries; }
   /// Puts one launch into the stream. The context must be current.
-  Result launch(const LaunchInfo &launch, Stream stream);
+  /// `behindKernel`: what the stream was given last is a kernel of the step's,
+  /// and nothing since, so that a kernel may begin before that one has ended.
+  Result launch(const LaunchInfo &launch, Stream stream,
+                bool behindKernel = false);
 
   /// Wait for a stream's work, or for an event. If the work contains
   /// collectives, a dead rank makes them fail instead of hang.
@@ -127,6 +130,7 @@ private:
                     size_t size);
   Result link(const std::string &code, std::string &made) const;
   ckrt_status findKernel(const KernelInfo &kernel);
+  bool launchesEarly() const;
   /// Returns the bytes of shared memory that a launch requests: all of a
   /// kernel's if these are more than code may declare.
   static int dynamicBytes(const KernelInfo &kernel);

@@ -34,6 +34,8 @@ public:
   Result create();
   /// Returns the stream for a call's launches.
   Stream streamOf(size_t call, Stream step) const;
+  /// Returns whether events come before a call's launches, or after them.
+  bool hasEvents(size_t call) const { return done[call] || startOf[call] >= 0; }
   /// Inserts the waits and events before a call's launches, and after them.
   Result before(size_t call, Stream step);
   Result behind(size_t call, Stream step);

@@ -373,6 +373,14 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
          return settleCudaRates(text, "").takeError();
        },
        &own.ratesFile},
+      {"cuda-programmatic-launches", "",
+       "cuda: kernels of our own begin before the one before them has ended, "
+       "and wait for it by themselves (" +
+           Setting("sm", "90") + "; not yet run on a device)",
+       [&own](llvm::StringRef) {
+         own.programmatic = true;
+         return llvm::Error::success();
+       }},
       {"cuda-emulation", "FILE",
        "also write the kernels as CPU code, for tests without a GPU", emulation,
        &own.emulation, /*isWritten=*/true},
@@ -444,6 +452,10 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
       (*own)->sm,
       [](const ckrt_device_facts &f) { return unsigned(f.compute_capability); },
       80u));
+  if ((*own)->programmatic && capability.code < 90)
+    return usageError(Setting("cuda-programmatic-launches") +
+                      " needs code for compute capability 9.0: give " +
+                      Setting("sm", "90") + ", or leave it out");
   auto rates = settleCudaRates(
       (*own)->rates, *facts ? cudaDeviceNamed((*facts)->name, capability.device)
                             : llvm::StringRef(capability.device));
@@ -506,6 +518,7 @@ CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
   lowering.codegen = *kernels;
   lowering.sm = codeWith(kernels->sharedBytes);
   lowering.keepDenormals = options.keepDenormals;
+  lowering.programmatic = (*own)->programmatic;
   lowering.producer = options.producer;
   // Where the step runs, libraries say what they refuse before code of ours is
   // made for it; each of several ranks would make its own.

@@ -367,16 +367,17 @@ llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
   if (failed(emitKernels()))
     return toldError(ExitUnsupported,
                      "what is said above has no code for CUDA");
-  auto code =
-      emitPtx(*lowered.blockForm, {options.sm, options.keepDenormals,
-                                   /*tf32=*/options.codegen.precision ==
-                                       runtime::ProductPrecision::TF32});
+  auto code = emitPtx(*lowered.blockForm, {options.sm, options.keepDenormals,
+                                           /*tf32=*/options.codegen.precision ==
+                                               runtime::ProductPrecision::TF32,
+                                           options.programmatic});
   if (!code)
     return code.takeError();
   lowered.code = std::move(*code);
   manifest.device.sm = int32_t(lowered.code.sm);
   manifest.device.precision = options.codegen.precision;
   manifest.device.multiprocessors = int32_t(options.codegen.multiprocessors);
+  manifest.device.programmatic = options.programmatic;
   manifest.device.ptxIsa =
       int32_t(lowered.code.isaMajor * 10 + lowered.code.isaMinor);
   manifest.device.minDriver = lowered.code.driverVersion;

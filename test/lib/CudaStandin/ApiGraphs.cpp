@@ -19,6 +19,7 @@ using namespace standin;
 
 Result standin::captureRecord(Event event, Stream stream) {
   const Capture &capture = *stream->capture;
+  stream->behindKernel = false;
   event->isCaptured = true;
   event->capture = stream->capture;
   event->branch = stream->branch;
@@ -54,6 +55,7 @@ Result standin::captureWait(Machine &machine, Stream stream, Event event) {
   piece.other = event->branch;
   piece.position = event->known[event->branch];
   capture->graph.pieces.push_back(piece);
+  stream->behindKernel = false;
   ++capture->counts[stream->branch];
   return kSuccess;
 }
@@ -70,6 +72,7 @@ STANDIN cuStreamBeginCapture_v2(Stream stream, CaptureMode) {
     return machine.violation("captures twice");
   stream->capture = std::make_shared<Capture>();
   stream->branch = 0;
+  stream->behindKernel = false;
   stream->capture->streams = {stream};
   stream->capture->counts = {0};
   stream->capture->known.resize(1);

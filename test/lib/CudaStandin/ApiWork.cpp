@@ -249,24 +249,21 @@ STANDIN cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes,
 // Launches
 //===----------------------------------------------------------------------===//
 
-STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
-                       unsigned gridZ, unsigned blockX, unsigned blockY,
-                       unsigned blockZ, unsigned sharedBytes, Stream stream,
-                       void **parameters, void **) {
-  stream = Machine::get().given(stream);
-  ENTER("cuLaunchKernel", function->symbol + " " + text(gridX) + " " +
-                              text(blockX) + " " + nameOf(stream));
-  if (!machine.usable(stream->context, "a stream") ||
+static Result launchIn(Machine &machine, const LaunchConfig &config,
+                       Function function, void **parameters, bool early) {
+  if (!machine.usable(config.stream->context, "a stream") ||
       !machine.usable(function->context, "a kernel"))
     return kInvalidHandle;
-  if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1)
+  if (config.grid[1] != 1 || config.grid[2] != 1 || config.block[1] != 1 ||
+      config.block[2] != 1)
     return machine.violation("launches in more than one dimension");
-  if (sharedBytes > function->dynamicBytes)
+  if (config.sharedBytes > function->dynamicBytes)
     return machine.violation("launches with more shared memory than a kernel "
                              "was allowed");
   Launch launch;
-  launch.function = function, launch.grid = gridX, launch.block = blockX;
-  launch.sharedBytes = sharedBytes;
+  launch.function = function, launch.early = early;
+  launch.grid = config.grid[0], launch.block = config.block[0];
+  launch.sharedBytes = config.sharedBytes;
   for (size_t i = 0; i < function->entry->parameters.size(); ++i) {
     uint64_t value = 0;
     std::memcpy(&value, parameters[i],
@@ -275,5 +272,41 @@ STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
   }
   if (Result result = machine.check(launch))
     return result;
-  return machine.enqueue(stream, std::move(launch));
+  return machine.enqueue(config.stream, std::move(launch));
+}
+
+static std::string text(Function function, const LaunchConfig &config) {
+  return function->symbol + " " + text(config.grid[0]) + " " +
+         text(config.block[0]) + " " + nameOf(config.stream);
+}
+
+STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
+                       unsigned gridZ, unsigned blockX, unsigned blockY,
+                       unsigned blockZ, unsigned sharedBytes, Stream stream,
+                       void **parameters, void **) {
+  LaunchConfig config = {{gridX, gridY, gridZ},
+                         {blockX, blockY, blockZ},
+                         sharedBytes,
+                         Machine::get().given(stream),
+                         nullptr,
+                         0};
+  ENTER("cuLaunchKernel", text(function, config));
+  return launchIn(machine, config, function, parameters, /*early=*/false);
+}
+
+STANDIN cuLaunchKernelEx(const LaunchConfig *given, Function function,
+                         void **parameters, void **) {
+  LaunchConfig config = *given;
+  config.stream = Machine::get().given(config.stream);
+  bool early = false, known = true;
+  for (unsigned i = 0; i < config.attributeCount; ++i) {
+    known &= config.attributes[i].id == kProgrammaticSerialization;
+    early = config.attributes[i].value != 0;
+  }
+  ENTER("cuLaunchKernelEx", text(function, config) + (early ? " early" : ""));
+  if (!known)
+    return machine.violation("launches with an attribute that is not known");
+  if (early && machine.capability < 90)
+    return machine.violation("programmatic launches below 9.0");
+  return launchIn(machine, config, function, parameters, early);
 }

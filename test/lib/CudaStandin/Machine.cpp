@@ -302,6 +302,12 @@ Result Machine::enqueue(Stream stream, Launch launch) {
   std::set<std::string> &ran = stream->context->ran;
   std::string call = launch.name + " " + launch.shape;
   bool ofLibrary = (launch.body || launch.begin) && !launch.isCopy;
+  bool isKernel = launch.function != nullptr;
+  // The driver would let it begin when what is before has ended; whoever asks
+  // for more is wrong about what that is.
+  if (launch.early && !stream->behindKernel)
+    return violation(launch.function->symbol +
+                     " is to begin early behind what is no kernel");
   if (stream->capture && ofLibrary && !ran.count(call))
     return violation("captures the first call of " + call +
                      ": it may load code or allocate");
@@ -311,6 +317,7 @@ Result Machine::enqueue(Stream stream, Launch launch) {
     piece.launch = std::move(launch);
     stream->capture->graph.pieces.push_back(std::move(piece));
     ++stream->capture->counts[stream->branch];
+    stream->behindKernel = isKernel;
     return kSuccess;
   }
   launch.first = ofLibrary && !ran.count(call);
@@ -324,6 +331,7 @@ Result Machine::enqueue(Stream stream, Launch launch) {
       context->ran.insert(call);
     return Machine::get().execute(launch);
   });
+  stream->behindKernel = isKernel;
   return kSuccess;
 }
 
@@ -355,7 +363,7 @@ Result Machine::interpret(const Launch &launch) {
   memory.setRegions(regions);
   std::string wrong = ptx::launch(
       *launch.function->program, launch.function->symbol, launch.grid,
-      launch.block, launch.values, memory, launch.sharedBytes);
+      launch.block, launch.values, memory, launch.sharedBytes, launch.early);
   if (wrong.empty()) {
     auto text = [](const char *kind, const ptx::Traffic &traffic) {
       return std::string(" ") + kind + " " + std::to_string(traffic.requests) +

@@ -108,6 +108,7 @@ struct Launch {
   /// goes on with it until it answers other than kNotReady.
   std::function<std::function<Result()>(Stream)> begin;
   bool isCopy = false; ///< bytes that the driver moves: needs no first call
+  bool early = false;  ///< begins before the kernel before has ended
 };
 
 /// A piece of a graph: a launch, or a wait until as many pieces of another
@@ -154,7 +155,8 @@ struct StreamOpaque {
   /// Numbers of queued and of finished pieces of work.
   uint64_t queued = 0, done = 0;
   std::shared_ptr<Capture> capture;
-  size_t branch = 0; ///< of the capture
+  size_t branch = 0;         ///< of the capture
+  bool behindKernel = false; ///< what it was given last is a kernel of PTX
 };
 
 struct EventOpaque {

@@ -39,12 +39,14 @@ Stream Machine::given(Stream stream) {
 void Machine::push(Stream stream, std::function<Result()> work) {
   stream->work.push_back({std::move(work)});
   ++stream->queued;
+  stream->behindKernel = false;
 }
 
 void Machine::pushWait(Stream stream, Stream other, uint64_t position) {
   auto wait = [this, other, position] { return drain(other, position); };
   stream->work.push_back({wait, other, position});
   ++stream->queued;
+  stream->behindKernel = false;
 }
 
 void Machine::forget(Stream gone) {

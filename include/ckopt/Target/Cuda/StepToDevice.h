@@ -30,6 +30,7 @@ struct LowerDeviceOptions {
   unsigned sm = 80; ///< 80 or 90
   /// Set for f64 steps; all others flush denormals.
   bool keepDenormals = false;
+  bool programmatic = false; ///< PtxOptions::programmatic
   std::string producer;
   /// The kernels that get code of ours beside a library's call, which takes
   /// most of the time; nothing: all of them.

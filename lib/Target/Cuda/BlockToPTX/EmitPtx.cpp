@@ -56,6 +56,7 @@ static LogicalResult lowerToLLVM(ModuleOp module, const PtxOptions &options) {
   kernels.addPass(createSCFToControlFlowPass());
   GPUToLLVMPassOptions conversion;
   conversion.keepDenormals = options.keepDenormals;
+  conversion.programmatic = options.programmatic;
   kernels.addPass(createGPUToLLVMPass(conversion));
   kernels.addPass(createReconcileUnrealizedCastsPass());
   return pm.run(module);
@@ -132,7 +133,8 @@ static llvm::Error checkText(PtxModule &result, const PtxOptions &options) {
   }
   std::string problems;
   for (const PtxViolation &found :
-       scanPtx(result.text, {}, options.tf32, approximating)) {
+       scanPtx(result.text, {}, options.tf32, approximating,
+               options.programmatic)) {
     PtxKernel *wide = mayUseF64.lookup(found.kernel);
     if (wide && isAboutF64(found))
       wide->usesF64 = true;
@@ -155,6 +157,8 @@ llvm::Expected<PtxModule> ckopt::emitPtx(ModuleOp blockForm,
   if (isa == std::end(kIsas))
     return usageError(Setting("sm") + ": no code for sm_" +
                       llvm::Twine(options.sm) + "; 80 and 90 are known");
+  if (options.programmatic && isa->sm < 90)
+    return usageError("kernels that wait by themselves need sm_90");
   MLIRContext *context = blockForm->getContext();
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);

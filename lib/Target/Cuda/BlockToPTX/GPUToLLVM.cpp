@@ -293,6 +293,23 @@ static void flushDenormals(gpu::GPUModuleOp module) {
         {"denormal-fp-math-f32", "preserve-sign,preserve-sign"})}));
 }
 
+/// Lets the next kernel begin early, and each thread wait for the kernels
+/// before. The wait ends when all work of the launch before has ended and can
+/// be seen. That launch waited, too, and so on: all earlier work has ended,
+/// however many launches began early. So every thread waits, before it touches
+/// global memory and whether or not it does. The next launch is let go first,
+/// since its blocks take no more than what all blocks of this one have left.
+static void waitForOthers(gpu::GPUModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (function.isExternal())
+      continue;
+    OpBuilder b = OpBuilder::atBlockBegin(&function.front());
+    for (auto kind : {NVVM::GridDepActionKind::launch_dependents,
+                      NVVM::GridDepActionKind::wait})
+      NVVM::GriddepcontrolOp::create(b, function.getLoc(), kind);
+  }
+}
+
 namespace {
 struct GPUToLLVM : ckopt::impl::GPUToLLVMPassBase<GPUToLLVM> {
   using GPUToLLVMPassBase::GPUToLLVMPassBase;
@@ -307,6 +324,8 @@ struct GPUToLLVM : ckopt::impl::GPUToLLVMPassBase<GPUToLLVM> {
       shareDynamically(module, function, symbols);
     if (!keepDenormals)
       flushDenormals(module);
+    if (programmatic)
+      waitForOthers(module);
   }
 };
 } // namespace

@@ -52,6 +52,7 @@ struct PrintPtx : ckopt::impl::PrintPtxPassBase<PrintPtx> {
     options.sm = sm;
     options.keepDenormals = keepDenormals;
     options.tf32 = tf32;
+    options.programmatic = programmatic;
     auto ptx = emitPtx(getOperation(), options);
     if (!ptx)
       return fail(ptx.takeError());

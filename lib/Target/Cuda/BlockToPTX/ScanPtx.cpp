@@ -46,14 +46,15 @@ namespace {
 class Scanner {
 public:
   Scanner(StringRef text, ArrayRef<std::string> f64Kernels, bool tf32,
-          ArrayRef<std::string> approximating)
+          ArrayRef<std::string> approximating, bool programmatic)
       : text(text), f64Kernels(f64Kernels), tf32(tf32),
-        approximating(approximating) {}
+        approximating(approximating), programmatic(programmatic) {}
   std::vector<PtxViolation> run();
 
 private:
   void scanLine(StringRef line);
   void scanInstruction(StringRef name);
+  void scanBeforeWait();
   void found(const char *reason) {
     violations.push_back({kernel.str(), number, line.str(), reason});
   }
@@ -62,6 +63,7 @@ private:
   ArrayRef<std::string> f64Kernels;
   bool tf32;
   ArrayRef<std::string> approximating;
+  bool programmatic, waits = false; ///< waits: for a kernel's wait for others
   unsigned number = 0;
   std::vector<PtxViolation> violations;
 };
@@ -127,6 +129,24 @@ void Scanner::scanInstruction(StringRef name) {
     found(kUnaskedF64);
 }
 
+/// Looks for what must not come before a kernel's wait: only parameters and
+/// numbers of threads do not depend on kernels before, and a branch may lead
+/// around it.
+void Scanner::scanBeforeWait() {
+  StringRef name = instructionOf(line);
+  if (name == "griddepcontrol.wait")
+    waits = false;
+  else if (name == "ret" || name == "exit" || name == "bra" ||
+           name.starts_with("bra.") || name.starts_with("brx.") ||
+           line.starts_with("@") || line.starts_with("$") ||
+           line.starts_with("}"))
+    found("code that may leave out the wait for other kernels");
+  else if (!name.starts_with("ld.param") &&
+           llvm::is_contained({"ld", "st", "atom", "red", "cp", "prefetch"},
+                              name.split('.').first))
+    found("access of memory before the wait for other kernels");
+}
+
 /// Returns whether `word` is a whole name in the line.
 static bool hasName(StringRef line, StringRef word) {
   auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; };
@@ -144,8 +164,12 @@ void Scanner::scanLine(StringRef full) {
   line = full.take_front(full.find("//")).trim();
   if (line.empty())
     return;
-  if (StringRef name = entryOf(line); !name.empty())
+  if (StringRef name = entryOf(line); !name.empty()) {
     kernel = name;
+    waits = programmatic;
+  } else if (waits) {
+    scanBeforeWait();
+  }
   if (line.contains(".extern") && line.contains(".func"))
     found("function that nobody links");
   if (line.contains("__dynamic_shmem__"))
@@ -172,11 +196,10 @@ std::vector<PtxViolation> Scanner::run() {
   return std::move(violations);
 }
 
-std::vector<PtxViolation> ckopt::scanPtx(StringRef text,
-                                         ArrayRef<std::string> f64Kernels,
-                                         bool tf32,
-                                         ArrayRef<std::string> approximating) {
-  return Scanner(text, f64Kernels, tf32, approximating).run();
+std::vector<PtxViolation>
+ckopt::scanPtx(StringRef text, ArrayRef<std::string> f64Kernels, bool tf32,
+               ArrayRef<std::string> approximating, bool programmatic) {
+  return Scanner(text, f64Kernels, tf32, approximating, programmatic).run();
 }
 
 bool blockform::isAboutF64(const PtxViolation &violation) {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Decode.h"
+#include "Execution.h"
 
 using namespace standin::ptx;
 
@@ -42,7 +43,23 @@ static bool blockBarrier(Decoder &d) {
 
 static void trap(const Instruction &, Lanes &lanes) { lanes.fault = "a trap"; }
 
+static void waitForOthers(const Instruction &, Lanes &lanes) {
+  lanes.warp->sees |= lanes.active;
+}
+
+/// griddepcontrol: launches run one after the other here, so there is nothing
+/// to wait for, but memory may be accessed from now on.
+static bool gridControl(Decoder &d) {
+  if (d.take("wait"))
+    d.in.run = &waitForOthers;
+  else if (!d.take("launch_dependents"))
+    return d.fail(".wait or .launch_dependents is needed");
+  return d.operands() == 0 || d.fail("no operands are needed");
+}
+
 static bool decodeControlOp(Decoder &d) {
+  if (d.op == "griddepcontrol")
+    return gridControl(d);
   if (d.op == "bra")
     return branch(d);
   if (d.op == "brx")
@@ -62,8 +79,8 @@ static bool decodeControlOp(Decoder &d) {
 }
 
 bool standin::ptx::decodeControl(Decoder &d) {
-  for (std::string_view op :
-       {"bra", "brx", "barrier", "ret", "exit", "trap", "membar", "fence"})
+  for (std::string_view op : {"bra", "brx", "barrier", "ret", "exit", "trap",
+                              "membar", "fence", "griddepcontrol"})
     if (d.op == op) {
       (void)decodeControlOp(d);
       return true;

@@ -87,6 +87,7 @@ std::string Execution::run() {
 void Execution::startWarp(Warp &warp) {
   warp.state = Warp::Running;
   warp.exited = 0;
+  warp.sees = size.early ? 0 : warp.all;
   warp.executed = 0;
   warp.current = {0, warp.all, kNoPlace};
   warp.waiting.clear();
@@ -291,7 +292,8 @@ std::string standin::ptx::launch(const Program &program,
                                  const std::string &name, uint32_t grid,
                                  uint32_t block,
                                  const std::vector<uint64_t> &values,
-                                 GlobalMemory &memory, uint32_t sharedBytes) {
+                                 GlobalMemory &memory, uint32_t sharedBytes,
+                                 bool early) {
   auto found = program.kernels.find(name);
   if (found == program.kernels.end())
     return "no kernel '" + name + "'";
@@ -309,5 +311,6 @@ std::string standin::ptx::launch(const Program &program,
   LaunchSize size;
   size.grid[0] = grid, size.block[0] = block;
   size.sharedBytes = sharedBytes;
+  size.early = early;
   return launch(program, kernel, size, bytes, memory);
 }

@@ -45,6 +45,7 @@ struct Warp {
   std::map<Slot, Holes> holes;
   uint32_t all = 0;    ///< lanes that exist
   uint32_t exited = 0; ///< lanes that have ended
+  uint32_t sees = 0;   ///< lanes that may access what launches before accessed
   uint32_t time = 0;   ///< clock at the last barrier of the warp or the block
   Group current{};
   std::vector<Group> waiting; ///< a stack of groups
@@ -102,7 +103,7 @@ private:
   void part(Warp &warp, uint32_t meeting, const std::vector<Group> &ways);
   bool branchIndexed(Warp &warp, const Instruction &in, uint32_t active);
   bool barrier(Warp &warp, const Instruction &in, uint32_t active);
-  bool exit(Warp &warp, uint32_t active);
+  bool exit(Warp &warp, const Instruction &in, uint32_t active);
   void releaseBarrier();
   /// Records a fault; always returns false.
   bool fault(const Warp &warp, const Instruction &in, uint32_t lanes,

@@ -23,7 +23,7 @@ bool Execution::control(Warp &warp, const Instruction &in, uint32_t active) {
   case Control::Barrier:
     return barrier(warp, in, active);
   default:
-    return exit(warp, active);
+    return exit(warp, in, active);
   }
 }
 
@@ -113,7 +113,10 @@ bool Execution::barrier(Warp &warp, const Instruction &in, uint32_t active) {
   return true;
 }
 
-bool Execution::exit(Warp &warp, uint32_t active) {
+bool Execution::exit(Warp &warp, const Instruction &in, uint32_t active) {
+  // The next launch's wait is for this one alone.
+  if (uint32_t blind = active & ~warp.sees)
+    return fault(warp, in, blind, "ends without a wait for the kernels before");
   warp.exited |= active;
   warp.current.mask &= ~active;
   for (Group &group : warp.waiting)

@@ -5,7 +5,8 @@
 // Checks each memory access: it must be aligned to its size (a vector of four
 // f32 to 16 bytes), lie in live memory of its state space, and not race with
 // another thread's. Shared memory must be written before it is read, and memory
-// that .nc reads must not be written during the launch.
+// that .nc reads must not be written during the launch. In a launch that begins
+// early, a thread accesses global memory only behind its wait.
 //
 //===----------------------------------------------------------------------===//
 #include "Accessor.h"
@@ -96,6 +97,9 @@ char *Accessor::inGlobal(uint64_t address) {
   GlobalMemory::Tracked *region = execution.memory.find(address, bytes);
   if (!region)
     return inStatics(address);
+  if (!(lanes.warp->sees >> by.thread % kLanes & 1))
+    return fault(std::string(write ? "writes" : "reads") +
+                 " global memory before it waits for the kernels before");
   unsigned granule = execution.kernel.globalGranule;
   Granule *granules = GlobalMemory::granules(*region, address, granule);
   return check(granules, granule, false) ? reinterpret_cast<char *>(address)

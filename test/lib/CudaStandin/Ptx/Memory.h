@@ -154,6 +154,7 @@ private:
 struct LaunchSize {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   uint32_t sharedBytes = 0; ///< of the array that code leaves without a size
+  bool early = false;       ///< begins before the launch before has ended
 };
 std::string launch(const Program &program, const Kernel &kernel,
                    const LaunchSize &size, const std::vector<char> &parameters,
@@ -162,7 +163,8 @@ std::string launch(const Program &program, const Kernel &kernel,
 std::string launch(const Program &program, const std::string &kernel,
                    uint32_t grid, uint32_t block,
                    const std::vector<uint64_t> &parameters,
-                   GlobalMemory &memory, uint32_t sharedBytes = 0);
+                   GlobalMemory &memory, uint32_t sharedBytes = 0,
+                   bool early = false);
 
 } // namespace standin::ptx
 

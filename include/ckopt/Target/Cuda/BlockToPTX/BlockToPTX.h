@@ -69,6 +69,10 @@ struct PtxOptions {
   unsigned sm = 80;           ///< 80 or 90
   bool keepDenormals = false; ///< of f32; f64 always keeps them
   bool tf32 = false; ///< f32 operands of matmuls may be rounded to TF32
+  /// Each thread first lets the next kernel begin and waits for the kernels
+  /// before it (`griddepcontrol`), so that a launch need not wait for them. For
+  /// sm 90.
+  bool programmatic = false;
 };
 
 /// A kernel, as it is launched.
@@ -126,10 +130,13 @@ struct PtxViolation {
 /// Finds calls of undefined functions, local memory, device malloc, dynamic
 /// shared memory, float arithmetic without rounding mode, approximations (but
 /// ex2 and rcp of f32 in the kernels `approximating`), float atomics, f64
-/// in kernels not named in `f64Kernels`, and TF32 unless `tf32`.
+/// in kernels not named in `f64Kernels`, and TF32 unless `tf32`. If
+/// `programmatic`, also what comes before a kernel's wait for others and may
+/// depend on them: accesses of global memory, and branches around the wait.
 std::vector<PtxViolation>
 scanPtx(llvm::StringRef text, llvm::ArrayRef<std::string> f64Kernels = {},
-        bool tf32 = false, llvm::ArrayRef<std::string> approximating = {});
+        bool tf32 = false, llvm::ArrayRef<std::string> approximating = {},
+        bool programmatic = false);
 
 /// The figures that ptxas reports for a kernel.
 struct AssembledKernel {

@@ -55,6 +55,8 @@ def GPUToLLVMPass : Pass<"gpu-kernels-to-llvm", "mlir::gpu::GPUModuleOp"> {
   let options = [
     Option<"keepDenormals", "keep-denormals", "bool", "false",
            "f32 denormals are numbers rather than zero">,
+    Option<"programmatic", "programmatic", "bool", "false",
+           "Kernels wait for those before them by themselves">,
   ];
   let dependentDialects = [
     "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect",
@@ -69,6 +71,8 @@ def PrintPtxPass : Pass<"print-ptx", "mlir::ModuleOp"> {
            "f32 denormals are numbers rather than zero">,
     Option<"tf32", "tf32", "bool", "false",
            "Products may round their operands to TF32">,
+    Option<"programmatic", "programmatic", "bool", "false",
+           "Kernels wait for those before them by themselves">,
     Option<"report", "report", "bool", "false",
            "Print what is known of each kernel instead">,
     Option<"assemble", "assemble", "bool", "false",
