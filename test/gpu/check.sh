@@ -10,7 +10,7 @@ work=$build/test/gpu
 rm -rf "$work" && mkdir -p "$work" && cd "$work"
 fail() { echo "check.sh: $*" >&2; exit 1; }
 "$python" "$source/test/gpu/pack" -o archive.tar.gz --build="$build" --networks=mlp --large=llama_tiny \
-  --attentions=2x4/2x128x32:causal --work=8000000 --emulation >pack.log 2>&1 || { cat pack.log; fail "pack"; }
+  --attentions=2x4/2x128x32:causal --work=8000000 --sm=90 --emulation >pack.log 2>&1 || { cat pack.log; fail "pack"; }
 mkdir "un packed" # all runs start in another folder
 tar xf archive.tar.gz -C "un packed"
 there="un packed/ckopt-gpu"
@@ -37,7 +37,9 @@ told all '^\| attention/2x4-2x128x32-causal/ours \| ok \| forward [0-9.e-]+, bac
 told all '^\| attention/2x4-2x128x32-causal/cuDNN \| ok \| forward [0-9.e-]+, backward [0-9.e-]+, together [0-9.]+(e-[0-9]+)? \|$'
 told all '^\| llama_tiny/train \| ok \| alone [0-9.]+, ratio [0-9.]+, wall [0-9.]+ \|$'
 told all '^\| llama_tiny/auto/stored-bf16/0.4 \| ok \| best .*, slower '
-told all '^10 passed, 0 failed, 0 skipped$'
+told all '^\| llama_tiny/auto/stored-bf16/early \| ok \| best .*, slower '
+told all '^11 passed, 0 failed, 0 skipped$'
+grep -q 'cuLaunchKernelEx .* early' calls || fail "nothing begins early"
 ! grep -E 'VIOLATION|LEAK' calls || fail "the stand-in objects"
 cp all/results.json before
 with="CKOPT_STANDIN_FAIL=cuGraphLaunch:1:719" visit all 0 --only="$some" # nothing is run again
