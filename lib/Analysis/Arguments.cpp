@@ -21,7 +21,7 @@ static int roleRank(StringRef role) {
       .Case(roles::kParameter, 0)
       .Case(roles::kFrozen, 1)
       .Case(roles::kState, 2)
-      .Case(roles::kOptimizerState, 3)
+      .Cases({roles::kOptimizerState, roles::kCopy}, 3)
       .Case(roles::kConstant, 4)
       .Case(roles::kSeed, kFirstFed)
       .Case(roles::kStep, kFirstFed + 1)

@@ -20,7 +20,7 @@ static MemoryKind kindOfRole(StringRef role) {
   return llvm::StringSwitch<MemoryKind>(role)
       .Cases({roles::kParameter, roles::kFrozen, roles::kState},
              MemoryKind::Parameters)
-      .Case(roles::kOptimizerState, MemoryKind::OptimizerState)
+      .Cases({roles::kOptimizerState, roles::kCopy}, MemoryKind::OptimizerState)
       .Cases({roles::kInput, roles::kTarget}, MemoryKind::Data)
       .Default(MemoryKind::Other);
 }

@@ -33,7 +33,7 @@ static void summarizeArguments(func::FuncOp step, PlanSummary &summary) {
     StringRef text = role ? role.getValue() : StringRef();
     if (text == roles::kParameter || text == roles::kFrozen)
       summary.parameterBytes += bytes;
-    else if (text == roles::kOptimizerState)
+    else if (text == roles::kOptimizerState || text == roles::kCopy)
       summary.optimizerBytes += bytes;
     else if (text == roles::kState || text == roles::kConstant)
       summary.stateBytes += bytes;

@@ -280,6 +280,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
     mixed.libraryWorkspace = options.libraryWorkspace;
     mixed.cpuClass = options.cpuClass;
     mixed.libraryTable = options.libraryTable;
+    mixed.keepCopies = options.keepCopies;
     passes.addPass(createMixedPrecisionPass(mixed));
   }
   if (roundsApart(options, target)) {

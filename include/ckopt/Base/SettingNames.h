@@ -20,6 +20,7 @@ inline constexpr std::string_view kSettingNames =
     "checkpoint checkpoint-every chunk-vocab class-axis class-weights "
     "clip-norm collectives compile-from compile-to compute-type constant "
     "cost-model cpu cuda-emulation cuda-libs cuda-programmatic-launches "
+    "cuda-weight-copies "
     "cuda-workspace dampening data "
     "data-cache delta device device-rates dim dora early-stop effort ema "
     "ema-out epochs fixed-order freeze freeze-norms group group-size holdout "

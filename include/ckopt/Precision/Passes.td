@@ -34,6 +34,8 @@ def MixedPrecisionPass : Pass<"mixed-precision", "mlir::ModuleOp"> {
            "cpu: class of processors whose library table decides; empty: this machine's">,
     Option<"libraryTable", "library-table", "std::string", "\"\"",
            "cpu: a file of rules that stand before the built-in ones">,
+    Option<"keepCopies", "keep-copies", "bool", "false",
+           "Keep what is cast from trained weights alone from step to step; `refresh` makes it again">,
     Option<"products", "products", "std::string", "\"auto\"",
            "the type, f32 (operands are widened first), auto: the type where the machine has instructions for it">,
   ];

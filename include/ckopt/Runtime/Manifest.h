@@ -59,8 +59,9 @@ enum class TensorRole : uint32_t {
   Loss,
   Output,
   Gradient,
+  Copy, ///< a weight in 16 bits, which `refresh` makes and updates write
 };
-inline constexpr uint32_t kNumTensorRoles = 13;
+inline constexpr uint32_t kNumTensorRoles = 14;
 
 /// Returns "parameter", "optimizer_state", ... as in the IR's `ckopt.role`.
 CKRT_EXPORT std::string_view roleName(TensorRole role);
@@ -121,10 +122,12 @@ struct TensorInfo {
   }
 };
 
-/// A function of the artifact ("step" or "eval"): its entry point and the
-/// tensors that it reads and makes.
+/// A function of the artifact: its entry point and the tensors that it reads
+/// and makes.
 struct FunctionInfo {
-  std::string name;             ///< "step", "eval"
+  /// "step", "eval", "accumulate"; "refresh" makes all tensors of the role Copy
+  /// from weights, and runs before others where these were written.
+  std::string name;
   std::string symbol;           ///< "ckopt_fn_step"
   std::vector<int32_t> inputs;  ///< indices into Manifest::tensors
   std::vector<int32_t> outputs; ///< the same

@@ -85,6 +85,8 @@ struct KernelSettings {
   /// Also makes our own code for calls that are left to libraries: it runs if
   /// they refuse. Workspaces are then no larger than a call's tensors.
   bool ownBesideLibraries = false;
+  /// With 16-bit floats: copies of trained weights live from step to step.
+  bool keepCopies = false;
   /// parsed by ContractionVariant::parse
   std::string contractions;
   /// The rates that plans weigh kernels by, in the target's notation; "": the

@@ -41,6 +41,7 @@ struct CudaOptions final : TargetOptions {
   std::string rates; ///< name of a device or a file; "": the device, or by sm
   std::string ratesFile;     ///< the file that `rates` names
   bool programmatic = false; ///< PtxOptions::programmatic
+  bool weightCopies = false; ///< KernelSettings::keepCopies
   std::string emulation;     ///< write the kernels as CPU code, for tests
 };
 

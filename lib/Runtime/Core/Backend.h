@@ -55,9 +55,31 @@ public:
                                bool &finite) = 0;
 };
 
+/// Whether a device's copies of weights (TensorRole::Copy) may differ from
+/// them.
+class WeightCopies {
+public:
+  bool isStale() const { return stale; }
+  void refreshed() { stale = isShown; }
+  void written(const TensorInfo &tensor) { stale |= concerns(tensor); }
+  /// The caller has the place of a tensor: it may write there at any time.
+  void shown(const TensorInfo &tensor) {
+    isShown |= concerns(tensor);
+    stale |= isShown;
+  }
+
+private:
+  static bool concerns(const TensorInfo &tensor) {
+    return tensor.role == TensorRole::Parameter ||
+           tensor.role == TensorRole::Copy;
+  }
+  bool stale = true, isShown = false;
+};
+
 class Backend {
 public:
   virtual ~Backend();
+  WeightCopies copies;
 
   /// Returns the device that the session shares with others; null on the CPU.
   virtual SharedDevice *shared() { return nullptr; }

@@ -28,7 +28,7 @@ constexpr size_t kMaxRank = 32;
 constexpr std::array<std::string_view, kNumTensorRoles> kRoles = {
     "parameter", "frozen", "state", "optimizer_state", "input", "target",
     "constant",  "seed",   "step",  "learning_rate",   "loss",  "output",
-    "gradient"};
+    "gradient",  "copy"};
 
 bool fail(std::string &error, std::string text) {
   error = "manifest: " + std::move(text);

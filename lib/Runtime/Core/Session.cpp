@@ -57,6 +57,22 @@ ckrt_status ckrt_session_create(ckrt_program *program,
 
 void ckrt_session_destroy(ckrt_session *session) { delete session; }
 
+/// Makes copies of weights again, if these may have changed.
+static ckrt_status refreshCopies(ckrt_session &session) {
+  WeightCopies &copies = session.backend->copies;
+  if (!copies.isStale())
+    return CKRT_OK;
+  const auto &functions = session.manifest().functions;
+  for (size_t f = 0; f < functions.size(); ++f)
+    if (functions[f].name == "refresh") {
+      CallChecker none(session.manifest());
+      if (ckrt_status status = session.backend->run(f, none))
+        return status;
+    }
+  copies.refreshed();
+  return CKRT_OK;
+}
+
 ckrt_status ckrt_run(ckrt_session *session, const char *function) {
   if (!session || !function)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_run: null argument");
@@ -70,6 +86,8 @@ ckrt_status ckrt_run(ckrt_session *session, const char *function) {
   if (session->backend->returnsToArena())
     if (ckrt_status status = copyData(*session, /*again=*/true))
       return status;
+  if (ckrt_status status = refreshCopies(*session))
+    return status;
   return session->backend->run(static_cast<size_t>(found - functions.begin()),
                                session->checker);
 }

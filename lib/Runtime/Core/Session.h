@@ -54,6 +54,8 @@ public:
   OpenTensor(const ckrt_session &session, const TensorInfo &tensor,
              Access access)
       : backend(*session.backend), tensor(tensor), access(access) {
+    if (access != Access::Read)
+      backend.copies.written(tensor);
     status = backend.open(tensor, access, bytes);
     isOpen = status == CKRT_OK;
   }

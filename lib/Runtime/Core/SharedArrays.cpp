@@ -100,6 +100,8 @@ ckrt_status copy(ckrt_session *session, int64_t tensor,
             shapeString(t.shape) + ", the device's array " +
             std::string(dtypeName(info.dtype)) + " " + shapeString(info.shape));
   array.strides = info.strides.data();
+  if (toTensor)
+    session->backend->copies.written(t);
   return info.bytes ? shared->copy(t, array, toTensor) : CKRT_OK;
 }
 
@@ -116,6 +118,7 @@ ckrt_status ckrt_tensor_locate(ckrt_session *session, int64_t tensor,
   full.strides = t.strides.data();
   full.device = -1;
   if (SharedDevice *shared = session->backend->shared()) {
+    session->backend->copies.shown(t);
     full.data = shared->address(t);
     full.device = shared->ordinal();
   } else {

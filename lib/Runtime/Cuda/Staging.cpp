@@ -24,6 +24,7 @@ static bool isStaged(const TensorInfo &tensor) {
   case TensorRole::Constant:
   case TensorRole::Output:
   case TensorRole::Gradient:
+  case TensorRole::Copy:
     return false;
   }
   return false;

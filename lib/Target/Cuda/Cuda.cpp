@@ -381,6 +381,14 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
          own.programmatic = true;
          return llvm::Error::success();
        }},
+      {"cuda-weight-copies", "",
+       "cuda: with " + Setting("precision", "bf16") +
+           " or f16: 16-bit copies of weights stay from step to step, 2 bytes "
+           "a number, instead of being made twice in each",
+       [&own](llvm::StringRef) {
+         own.weightCopies = true;
+         return llvm::Error::success();
+       }},
       {"cuda-emulation", "FILE",
        "also write the kernels as CPU code, for tests without a GPU", emulation,
        &own.emulation, /*isWritten=*/true},
@@ -452,6 +460,11 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
       (*own)->sm,
       [](const ckrt_device_facts &f) { return unsigned(f.compute_capability); },
       80u));
+  if ((*own)->weightCopies && kernels.precision == Precision::F32)
+    return usageError(Setting("cuda-weight-copies") + " is for " +
+                      Setting("precision", "bf16") +
+                      " or f16: leave it out, or give one of them");
+  kernels.keepCopies = (*own)->weightCopies;
   if ((*own)->programmatic && capability.code < 90)
     return usageError(Setting("cuda-programmatic-launches") +
                       " needs code for compute capability 9.0: give " +

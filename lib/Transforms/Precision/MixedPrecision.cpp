@@ -430,6 +430,8 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
     MixedPrecisionRewriter rewriter(getOperation(), *codegen, half, low, keep);
     for (func::FuncOp function : functions)
       rewriter.run(function);
+    if (keepCopies)
+      keepWeightCopies(getOperation(), functions);
     eraseUnusedKernels(getOperation());
     getOperation()->setAttr(kApproximatesAttr, UnitAttr::get(&getContext()));
     if (keep && !rewriter.keptSome())

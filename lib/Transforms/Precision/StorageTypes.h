@@ -56,6 +56,9 @@ bool isOnlyAddend(mlir::Value value, const mlir::SymbolTable &symbols);
 /// Returns whether attention (or its gradient) reads the operand in the type of
 /// its queries, rather than in f32.
 bool isAttended(mlir::OpOperand &operand);
+/// Keeps 16-bit copies of trained weights from step to step (WeightCopies.cpp).
+void keepWeightCopies(mlir::ModuleOp module,
+                      llvm::ArrayRef<mlir::func::FuncOp> functions);
 /// Returns the value below views.
 mlir::Value belowViews(mlir::Value value);
 

@@ -36,7 +36,8 @@ struct LowerDeviceOptions {
   /// most of the time; nothing: all of them.
   std::optional<llvm::StringSet<>> own;
   /// Functions to lower, in the order of Manifest::functions.
-  std::vector<std::string> functions = {"step", "eval", "accumulate"};
+  std::vector<std::string> functions = {"step", "eval", "accumulate",
+                                        "refresh"};
 };
 
 /// A launch that does not load and store 16 bytes at once, and why.

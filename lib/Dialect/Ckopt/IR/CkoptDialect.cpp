@@ -61,17 +61,17 @@ LogicalResult CkoptDialect::verifyRegionArgAttribute(Operation *op, unsigned,
   if (attr.getName() == attrs::kRole) {
     auto role = dyn_cast<StringAttr>(attr.getValue());
     std::initializer_list<StringRef> roles = {
-        roles::kInput,         roles::kTarget, roles::kParameter,
-        roles::kFrozen,        roles::kState,  roles::kConstant,
-        roles::kSeed,          roles::kStep,   roles::kLearningRate,
-        roles::kOptimizerState};
+        roles::kInput,          roles::kTarget, roles::kParameter,
+        roles::kFrozen,         roles::kState,  roles::kConstant,
+        roles::kSeed,           roles::kStep,   roles::kLearningRate,
+        roles::kOptimizerState, roles::kCopy};
     bool known = role && llvm::is_contained(roles, role.getValue());
     if (!known)
       return op->emitError()
              << "argument " << argIndex << ": unknown ckopt.role "
              << attr.getValue()
              << "; expected input, target, parameter, frozen, state, "
-                "constant, seed, step, learning_rate or optimizer_state";
+                "constant, seed, step, learning_rate, optimizer_state or copy";
   }
   if (attr.getName() == attrs::kWhole) {
     auto type = dyn_cast<TypeAttr>(attr.getValue());

@@ -84,6 +84,8 @@ inline constexpr llvm::StringLiteral kSeed = "seed";
 inline constexpr llvm::StringLiteral kStep = "step";
 inline constexpr llvm::StringLiteral kLearningRate = "learning_rate";
 inline constexpr llvm::StringLiteral kOptimizerState = "optimizer_state";
+/// A weight in fewer bits, which its update writes, too.
+inline constexpr llvm::StringLiteral kCopy = "copy";
 } // namespace roles
 
 /// The physical order of a tensor's dimensions, outermost first (identity for
