@@ -155,7 +155,7 @@ TEST_F(Standin, LogsEachKindOfMistake) {
        }},
       {"k_spill is to begin early behind what is no kernel",
        [](Play &p) {
-         EXPECT_EQ(p.transform(p.first), 0);
+         EXPECT_EQ(p.copy(p.first), 0);
          return p.launchEarly(p.first);
        }},
       {"k_spill is to begin early behind what is no kernel",

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "Cudnn.h"
 
+#include "AttentionParts.h"
 #include "DnnAttention.h"
 
 #include <algorithm>
@@ -32,9 +33,6 @@ namespace {
 /// that the library does not refuse by itself. Devices of 10.x have a
 /// deterministic gradient from a later one on.
 constexpr size_t kAttentionVersion = 91400, kGradientOn10Version = 91800;
-
-/// Bytes of an engine for attention beside what its tensors take.
-constexpr int64_t kAttentionState = 1024;
 
 int typeOf(DType dtype) {
   switch (dtype) {
@@ -157,7 +155,15 @@ int DnnKernel::take(std::string &engine) {
 
 bool DnnKernel::enqueue(const Places &places, Stream stream,
                         std::string &error) {
-  int status = graph.enqueue(places.args, places.workspace, stream);
+  int status = 0;
+  auto run = [&](const DevicePointer *args) {
+    status = graph.enqueue(args, places.workspace, stream);
+    return status == 0;
+  };
+  if (isAttention(desc.kind))
+    forEachPart(desc, places.args, run);
+  else
+    run(places.args);
   if (status != 0)
     error = "cuDNN gives status " + statusText(status, dnn.words);
   return status == 0;
@@ -245,19 +251,7 @@ std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc) {
 }
 
 int64_t ckopt::runtime::cuda::cudnnWorkspace(const PrimitiveDesc &desc) {
-  if (!isAttention(desc.kind))
-    return 0;
-  // Counted with cuDNN 9.14 and 9.28: gradients of scores in 16 bits, in blocks
-  // of 128 rows at most, gradients of all query heads, and what is ours.
-  const AttentionDesc &a = desc.attention;
-  auto blocks = [](int64_t rows) { return (rows + 127) / 128 * 128; };
-  int64_t heads = a.batch * a.heads, bytes = kAttentionState;
-  if (desc.kind == PrimitiveKind::Attention)
-    return bytes;
-  bytes += heads * blocks(a.queries) * blocks(a.keys) * 2;
-  if (a.heads != a.keyHeads)
-    bytes += heads * a.keys * (a.depth + a.width) * 2;
-  return bytes + heads * a.queries * 4;
+  return isAttention(desc.kind) ? attentionWorkspace(desc) : 0;
 }
 
 std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,

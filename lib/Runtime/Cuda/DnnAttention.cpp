@@ -14,6 +14,8 @@
 //===----------------------------------------------------------------------===//
 #include "DnnAttention.h"
 
+#include "AttentionParts.h"
+
 #include <cstring>
 
 using namespace ckopt::runtime;
@@ -21,10 +23,14 @@ using namespace ckopt::runtime::cuda;
 
 namespace {
 
+/// Alignment of the rows of a part: its tensors begin at a head of a sample.
+constexpr int64_t kLoad = 16;
+
 class AttentionGraph {
 public:
   using Tensor = DnnGraph::Tensor;
 
+  /// `a` describes the part that one execution computes.
   AttentionGraph(DnnGraph &graph, const AttentionDesc &a, int type)
       : graph(graph), a(a), type(type),
         scores{a.batch, a.heads, a.queries, a.keys},
@@ -40,14 +46,16 @@ private:
   Tensor tensor(size_t place, int64_t heads, int64_t length, int64_t columns,
                 const int64_t (&strides)[3]) {
     return graph.argument(place, type, {a.batch, heads, length, columns},
-                          {strides[0], strides[1], strides[2], 1});
+                          {strides[0], strides[1], strides[2], 1}, kLoad);
   }
   /// The same with the last two dimensions exchanged.
   Tensor turned(size_t place, int64_t columns, const int64_t (&strides)[3]) {
     return graph.argument(place, type, {a.batch, a.keyHeads, columns, a.keys},
-                          {strides[0], strides[1], 1, strides[2]});
+                          {strides[0], strides[1], 1, strides[2]}, kLoad);
   }
-  Tensor lse() { return graph.argument(4, kDnnFloat, rows, rowStrides); }
+  Tensor lse() {
+    return graph.argument(4, kDnnFloat, rows, rowStrides, sizeof(float));
+  }
   /// A tensor of the scores' shape.
   Tensor score(int type = kDnnFloat) {
     return graph.between(type, scores, packed);
@@ -180,7 +188,12 @@ void AttentionGraph::gradient() {
 
 void ckopt::runtime::cuda::addAttention(DnnGraph &graph,
                                         const PrimitiveDesc &desc, int type) {
-  AttentionGraph builder(graph, desc.attention, type);
+  AttentionDesc part = desc.attention;
+  AttentionParts parts = attentionParts(desc);
+  part.heads = part.heads / part.keyHeads * parts.keyHeads;
+  part.keyHeads = parts.keyHeads;
+  part.batch = parts.samples;
+  AttentionGraph builder(graph, part, type);
   if (desc.kind == PrimitiveKind::Attention)
     builder.forward();
   else

@@ -10,8 +10,8 @@
 
 namespace ckopt::runtime::cuda {
 
-/// Adds attention or its gradient, as `desc` describes it, to an empty graph.
-/// Arguments have the places that PrimitiveKind says.
+/// Adds a part of attention or its gradient, as `desc` describes it, to an
+/// empty graph. Arguments have the places that PrimitiveKind says.
 void addAttention(DnnGraph &graph, const PrimitiveDesc &desc, int type);
 
 } // namespace ckopt::runtime::cuda

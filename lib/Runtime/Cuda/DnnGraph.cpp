@@ -61,7 +61,7 @@ void DnnGraph::addOperation(void *descriptor) {
 
 DnnGraph::Tensor DnnGraph::add(int type, const Extents &sizes,
                                const Extents &strides, bool isVirtual,
-                               bool isNumber) {
+                               bool isNumber, int64_t bytes) {
   void *raw = nullptr;
   if (status == 0)
     status = dnn.make(kDnnTensor, &raw);
@@ -73,7 +73,7 @@ DnnGraph::Tensor DnnGraph::add(int type, const Extents &sizes,
   set(raw, kDnnTensorSizes, kDnnIsInt64, rank, sizes.data());
   set(raw, kDnnTensorStrides, kDnnIsInt64, rank, strides.data());
   set(raw, kDnnTensorId, kDnnIsInt64, 1, &id);
-  set(raw, kDnnTensorAlignment, kDnnIsInt64, 1, &alignment);
+  set(raw, kDnnTensorAlignment, kDnnIsInt64, 1, &bytes);
   set(raw, kDnnTensorIsVirtual, kDnnIsBool, 1, &isVirtual);
   set(raw, kDnnTensorIsByValue, kDnnIsBool, 1, &isNumber);
   finalize(raw);
@@ -82,8 +82,9 @@ DnnGraph::Tensor DnnGraph::add(int type, const Extents &sizes,
 
 DnnGraph::Tensor DnnGraph::argument(size_t place, int type,
                                     const Extents &sizes,
-                                    const Extents &strides) {
-  Tensor tensor = add(type, sizes, strides, false, false);
+                                    const Extents &strides, int64_t most) {
+  Tensor tensor =
+      add(type, sizes, strides, false, false, std::min(alignment, most));
   tensors.back().place = static_cast<int64_t>(place);
   return tensor;
 }
@@ -96,7 +97,7 @@ DnnGraph::Tensor DnnGraph::inWorkspace(int type, const Extents &sizes,
   int64_t bytes = (last + 1) * (type == kDnnDouble  ? 8
                                 : type == kDnnFloat ? 4
                                                     : 2);
-  Tensor tensor = add(type, sizes, strides, false, false);
+  Tensor tensor = add(type, sizes, strides, false, false, alignment);
   tensors.back().offset = front;
   front += (bytes + 255) / 256 * 256;
   return tensor;
@@ -104,12 +105,12 @@ DnnGraph::Tensor DnnGraph::inWorkspace(int type, const Extents &sizes,
 
 DnnGraph::Tensor DnnGraph::between(int type, const Extents &sizes,
                                    const Extents &strides) {
-  return add(type, sizes, strides, true, false);
+  return add(type, sizes, strides, true, false, alignment);
 }
 
 DnnGraph::Tensor DnnGraph::number(float value, size_t rank) {
   Extents ones(rank, 1);
-  Tensor tensor = add(kDnnFloat, ones, ones, false, true);
+  Tensor tensor = add(kDnnFloat, ones, ones, false, true, alignment);
   tensors.back().value = value;
   return tensor;
 }

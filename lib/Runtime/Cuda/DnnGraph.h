@@ -15,6 +15,7 @@
 #include "Cudnn.h"
 #include "Library.h"
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -55,9 +56,10 @@ public:
   DnnGraph(const DnnEntries &dnn, void *handle, int64_t alignment)
       : dnn(dnn), handle(handle), alignment(alignment) {}
 
-  /// A tensor at the address `place` of a launch.
+  /// A tensor at the address `place` of a launch, which is a multiple of fewer
+  /// bytes if `most` is less than what all addresses are.
   Tensor argument(size_t place, int type, const Extents &sizes,
-                  const Extents &strides);
+                  const Extents &strides, int64_t most = INT64_MAX);
   /// A tensor at the front of the workspace, behind earlier ones.
   Tensor inWorkspace(int type, const Extents &sizes, const Extents &strides);
   /// A tensor that only operations of this graph see; it may have no memory.
@@ -105,7 +107,7 @@ private:
   void finalize(void *descriptor);
   void addOperation(void *descriptor);
   Tensor add(int type, const Extents &sizes, const Extents &strides,
-             bool isVirtual, bool isNumber);
+             bool isVirtual, bool isNumber, int64_t bytes);
   /// Makes the graph's descriptor, once.
   void *graph();
   /// Plans an engine's configuration; returns the status, 0 if it is taken.

@@ -88,6 +88,9 @@ namespace {
 /// a block's sums take too many registers.
 constexpr int64_t kLeastCudaKeys = 128, kMostCudaColumns = 256;
 
+/// The gradient's workspace takes 64 KiB a row, so this is for 16,384.
+constexpr int64_t kMostAttentionWorkspace = int64_t(1) << 30;
+
 /// Rows of a chunk of a classification loss. Each chunk but the first reads the
 /// weight's gradient and writes it again, 8 bytes an element, and does one
 /// multiplication a row for each element: from 220 rows (TF32) or 440 (bf16)
@@ -349,7 +352,8 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
        "ours; all: by theirs",
        libraries},
       {"cuda-workspace", "BYTES",
-       "planned for each call of a library at most (default 32 MiB)",
+       "planned for each call of a library at most (default 32 MiB; of "
+       "attention 1 GiB)",
        workspace},
       {"multiprocessors", "N",
        "cuda: how many multiprocessors products, convolutions and sums of "
@@ -447,9 +451,8 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
       (*own)->libraries == CudaLibraries::None ? 0 : (*own)->workspace;
   kernels.ownBesideLibraries = (*own)->libraries == CudaLibraries::Auto;
   if (kernels.ownBesideLibraries && !kernels.attentionWorkspace)
-    kernels.attentionWorkspace = (*own)->limitsAttention
-                                     ? (*own)->workspace
-                                     : std::numeric_limits<int64_t>::max();
+    kernels.attentionWorkspace =
+        (*own)->limitsAttention ? (*own)->workspace : kMostAttentionWorkspace;
   auto facts = askDevice(request.device);
   if (!facts)
     return facts.takeError();

@@ -13,6 +13,8 @@
 //===----------------------------------------------------------------------===//
 #include "LogCheck.h"
 
+#include "../../../lib/Runtime/Cuda/AttentionParts.h"
+
 #include <algorithm>
 #include <sstream>
 #include <vector>
@@ -45,10 +47,17 @@ std::string lineOf(const Manifest &m, const LaunchInfo &launch) {
 
 /// Returns how often the library runs for one launch. It has one batch
 /// dimension, so a product with two that cannot be merged in all its matrices
-/// is a loop over the outer one.
+/// is a loop over the outer one, and attention is one over its parts.
 int64_t executionsOf(const Manifest &m, const LaunchInfo &launch) {
-  if (launch.kernel >= 0 ||
-      m.primitives[launch.primitive].kind != PrimitiveKind::MatMul)
+  if (launch.kernel >= 0)
+    return 1;
+  const PrimitiveDesc &desc = m.primitives[launch.primitive];
+  if (isAttention(desc.kind)) {
+    cuda::AttentionParts parts = cuda::attentionParts(desc);
+    return desc.attention.batch / parts.samples * desc.attention.keyHeads /
+           parts.keyHeads;
+  }
+  if (desc.kind != PrimitiveKind::MatMul)
     return 1;
   const MatMulDesc &d = m.primitives[launch.primitive].matmul;
   bool folds = true;
