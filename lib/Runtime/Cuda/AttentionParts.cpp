@@ -35,8 +35,7 @@ static int64_t divisorFrom(int64_t all, int64_t least) {
   return part;
 }
 
-AttentionParts
-ckopt::runtime::cuda::attentionParts(const PrimitiveDesc &desc) {
+AttentionParts ckopt::runtime::cuda::attentionParts(const PrimitiveDesc &desc) {
   const AttentionDesc &a = desc.attention;
   AttentionParts parts{a.batch, a.keyHeads};
   if (desc.kind != PrimitiveKind::AttentionGrad)

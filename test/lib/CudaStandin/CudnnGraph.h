@@ -20,6 +20,8 @@ using namespace ckopt::runtime::cuda;
 
 /// Returns the bytes of a value of an attribute; 0 for an unknown type.
 size_t sizeOfAttribute(int type);
+/// Returns the bytes of an element.
+size_t bytesOfType(int type);
 
 /// An opaque descriptor: its attributes are the bytes that a caller set.
 struct Descriptor {
