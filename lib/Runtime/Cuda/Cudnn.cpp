@@ -271,8 +271,10 @@ std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
     return kernel;
   error = "cuDNN has no deterministic engine for it in " +
           std::to_string(room.workspace) + " bytes of workspace (status " +
-          statusText(status, dnn.words) + "; a larger " +
-          ckopt::Setting("cuda-workspace") + " may help)";
+          statusText(status, dnn.words);
+  if (!isAttention(desc.kind)) // its bytes are known beforehand
+    error += "; a larger " + ckopt::Setting("cuda-workspace") + " may help";
+  error += ")";
   return nullptr;
 }
 

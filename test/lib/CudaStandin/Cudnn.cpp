@@ -76,11 +76,14 @@ Descriptor *as(void *descriptor) {
 /// Lists every engine with one knob, in the configurations that are given.
 int list(const Descriptor &heuristic, int64_t most, int64_t *count,
          void **configs) {
-  bool isFirst = heuristic.one<int>(kDnnHeurMode) == kDnnModeA;
+  // The modes of one graph are one question.
+  static bool isRefused = false;
   *count = 0;
-  if (isFirst)
+  if (heuristic.one<int>(kDnnHeurMode) == kDnnModeA) {
     Machine::get().log("cudnnBackendGetAttribute engines");
-  if (Machine::get().refuses("cudnn", isFirst))
+    isRefused = Machine::get().refuses("cudnn");
+  }
+  if (isRefused)
     return 0;
   auto *graph = heuristic.one<Descriptor *>(kDnnHeurGraph);
   for (size_t i = 0; i < enginesOf(*graph).size() && *count < most; ++i) {
