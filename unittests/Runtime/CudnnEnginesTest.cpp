@@ -90,8 +90,9 @@ void expectEngine(AttentionDesc a, bool gradient) {
   SCOPED_TRACE(describe(desc));
   cuda::DnnEntries told = real;
   told.make = make, told.set = set, told.finalize = finalize;
-  const auto notes = {int(cuda::kDnnNotDeterministic),
-                      int(cuda::kDnnNarrowsInputs), int(cuda::kDnnNarrowsSums)};
+  const std::vector<int> notes = {int(cuda::kDnnNotDeterministic),
+                                  int(cuda::kDnnNarrowsInputs),
+                                  int(cuda::kDnnNarrowsSums)};
   int64_t workspace = cuda::attentionWorkspace(desc);
   for (int type : {cuda::kDnnBFloat16, cuda::kDnnHalf}) {
     std::string engine;

@@ -15,6 +15,14 @@
 
 namespace ckopt::runtime {
 
+/// Returns how many tensors a library's launch has; of attention, only what
+/// libraries take (no bias, mask, segments or dropout).
+inline size_t cudaLibraryArguments(const PrimitiveDesc &desc) {
+  if (isAttention(desc.kind))
+    return desc.kind == PrimitiveKind::Attention ? 5 : 9;
+  return desc.accumulate ? 4 : 3;
+}
+
 /// Returns the bytes of workspace that the libraries need for a descriptor at
 /// most, or 0 if that depends on the algorithm that they choose.
 CKRT_EXPORT int64_t cudaLibraryWorkspace(const PrimitiveDesc &desc);

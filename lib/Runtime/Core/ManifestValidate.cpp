@@ -10,6 +10,7 @@
 #include "DeviceFlights.h"
 #include "InitRule.h"
 #include "ckopt/Base/PrintableText.h"
+#include "ckopt/Runtime/CudaLibraries.h"
 #include "ckopt/Runtime/DeviceCollectives.h"
 #include "ckopt/Runtime/Manifest.h"
 
@@ -244,19 +245,6 @@ std::string checkRankLaunch(const PrimitiveDesc &desc, const CallInfo &call,
   return "no such piece of a sum over ranks";
 }
 
-/// Returns how many tensors a library's launch has; of attention, only what
-/// libraries take (no bias, mask, segments or dropout).
-size_t libraryArguments(const PrimitiveDesc &desc) {
-  switch (desc.kind) {
-  case PrimitiveKind::Attention:
-    return 5;
-  case PrimitiveKind::AttentionGrad:
-    return 9;
-  default:
-    return desc.accumulate ? 4 : 3;
-  }
-}
-
 /// Returns "", or what is wrong with the launch.
 std::string checkLaunch(const Manifest &m, const CallInfo &call,
                         const LaunchInfo &l) {
@@ -270,7 +258,7 @@ std::string checkLaunch(const Manifest &m, const CallInfo &call,
     return "a launch's kernel or primitive is out of range";
   size_t pointers = 0, scalars = 0;
   if (l.kernel < 0) {
-    pointers = libraryArguments(m.primitives[l.primitive]);
+    pointers = cudaLibraryArguments(m.primitives[l.primitive]);
   } else {
     pointers = static_cast<size_t>(m.kernels[l.kernel].pointers);
     scalars = static_cast<size_t>(m.kernels[l.kernel].scalars);

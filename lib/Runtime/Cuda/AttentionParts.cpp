@@ -15,7 +15,10 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionParts.h"
 
+#include "ckopt/Runtime/CudaLibraries.h"
+
 #include <algorithm>
+#include <iterator>
 
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
@@ -26,6 +29,10 @@ static constexpr int64_t kBlockRows = 128, kLeastBlocks = 256;
 
 /// Bytes of an engine beside what its tensors take.
 static constexpr int64_t kEngineBytes = 1024;
+
+static int64_t blocksOf(int64_t rows) {
+  return (rows + kBlockRows - 1) / kBlockRows;
+}
 
 /// Returns the least divisor of `all` that is no less than `least`.
 static int64_t divisorFrom(int64_t all, int64_t least) {
@@ -44,7 +51,7 @@ AttentionParts ckopt::runtime::cuda::attentionParts(const PrimitiveDesc &desc) {
     return (kLeastBlocks + blocks - 1) / blocks;
   };
   int64_t group = a.heads / a.keyHeads;
-  int64_t blocks = group * ((a.queries + kBlockRows - 1) / kBlockRows);
+  int64_t blocks = group * blocksOf(a.queries);
   if (a.keyHeads * blocks <= kLeastBlocks)
     parts.samples = divisorFrom(a.batch, partsFor(a.keyHeads * blocks));
   else
@@ -58,12 +65,11 @@ int64_t ckopt::runtime::cuda::attentionWorkspace(const PrimitiveDesc &desc) {
     return kEngineBytes;
   AttentionParts parts = attentionParts(desc);
   int64_t heads = parts.samples * parts.keyHeads * (a.heads / a.keyHeads);
-  auto blocks = [](int64_t rows) {
-    return (rows + kBlockRows - 1) / kBlockRows * kBlockRows;
-  };
   // Counted with cuDNN 9.14 and 9.28: gradients of scores in 16 bits, then
   // gradients of all query heads, and sums of rows, which are ours.
-  int64_t bytes = kEngineBytes + heads * blocks(a.queries) * blocks(a.keys) * 2;
+  int64_t block = kBlockRows * kBlockRows * 2;
+  int64_t bytes =
+      kEngineBytes + heads * blocksOf(a.queries) * blocksOf(a.keys) * block;
   if (a.heads != a.keyHeads)
     bytes += heads * a.keys * (a.depth + a.width) * 2;
   return bytes + heads * a.queries * 4;
@@ -74,25 +80,23 @@ void ckopt::runtime::cuda::forEachPart(
     const std::function<bool(const DevicePointer *)> &run) {
   const AttentionDesc &a = desc.attention;
   AttentionParts parts = attentionParts(desc);
-  const int64_t group = a.heads / a.keyHeads, lse[3] = {0, 0, 0};
+  const int64_t group = a.heads / a.keyHeads;
+  const int64_t lse[] = {a.heads * a.queries, a.queries};
   struct {
-    const int64_t *strides;
+    const int64_t *strides; ///< of samples and heads
     bool ofKeys;
+    int64_t size = 2; ///< bytes of an element
   } tensors[] = {{a.q, false},     {a.k, true},     {a.v, true},
-                 {a.o, false},     {lse, false},    {a.grad, false},
+                 {a.o, false},     {lse, false, 4}, {a.grad, false},
                  {a.qGrad, false}, {a.kGrad, true}, {a.vGrad, true}};
-  const size_t count = desc.kind == PrimitiveKind::Attention ? 5 : 9;
   for (int64_t sample = 0; sample < a.batch; sample += parts.samples)
     for (int64_t head = 0; head < a.keyHeads; head += parts.keyHeads) {
-      DevicePointer moved[9];
-      for (size_t i = 0; i < count; ++i) {
-        int64_t own = tensors[i].ofKeys ? head : head * group;
-        int64_t elements =
-            sample * tensors[i].strides[0] + own * tensors[i].strides[1];
-        int64_t bytes = elements * 2;
-        if (tensors[i].strides == lse)
-          bytes = (sample * a.heads + own) * a.queries * 4;
-        moved[i] = args[i] + static_cast<DevicePointer>(bytes);
+      DevicePointer moved[std::size(tensors)];
+      for (size_t i = 0; i < cudaLibraryArguments(desc); ++i) {
+        const auto &t = tensors[i];
+        int64_t elements = sample * t.strides[0] +
+                           head * (t.ofKeys ? 1 : group) * t.strides[1];
+        moved[i] = args[i] + static_cast<DevicePointer>(elements * t.size);
       }
       if (!run(moved))
         return;

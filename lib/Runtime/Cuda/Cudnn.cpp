@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <climits>
 #include <dlfcn.h>
-#include <initializer_list>
 
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
@@ -139,16 +138,11 @@ void DnnKernel::addConvolution() {
 }
 
 int DnnKernel::take(std::string &engine) {
+  std::vector<int> notes = {kDnnNotDeterministic, kDnnNarrowsInputs,
+                            kDnnNarrowsSums};
   // TF32 is all that tensor cores have for f32.
-  bool isExact =
-      desc.dtype == DType::F32 && desc.precision == ProductPrecision::F32;
-  const std::initializer_list<int> always = {kDnnNotDeterministic,
-                                             kDnnNarrowsInputs,
-                                             kDnnNarrowsSums},
-                                   exact = {kDnnNotDeterministic,
-                                            kDnnNarrowsInputs, kDnnNarrowsSums,
-                                            kDnnTensorCores};
-  const auto &notes = isExact ? exact : always;
+  if (desc.dtype == DType::F32 && desc.precision == ProductPrecision::F32)
+    notes.push_back(kDnnTensorCores);
   return engine.empty() ? graph.choose(workspace, notes, engine)
                         : graph.restore(workspace, notes, engine);
 }

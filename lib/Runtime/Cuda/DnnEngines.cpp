@@ -17,7 +17,7 @@ constexpr int kMostConfigs = 16;
 constexpr int kMostKnobs = 64, kMostNotes = 32;
 } // namespace
 
-bool DnnGraph::hasNote(void *engine, std::initializer_list<int> notes) const {
+bool DnnGraph::hasNote(void *engine, const std::vector<int> &notes) const {
   int all[kMostNotes] = {};
   int64_t count = 0;
   if (dnn.get(engine, kDnnEngineNotes, kDnnIsNote, kMostNotes, &count, all))
@@ -76,7 +76,7 @@ std::string DnnGraph::nameOf(void *config, void *engine) const {
   return name;
 }
 
-int DnnGraph::choose(int64_t workspace, std::initializer_list<int> notes,
+int DnnGraph::choose(int64_t workspace, const std::vector<int> &notes,
                      std::string &engine) {
   void *whole = graph();
   if (status != 0)
@@ -116,7 +116,7 @@ int DnnGraph::choose(int64_t workspace, std::initializer_list<int> notes,
   return last;
 }
 
-int DnnGraph::restore(int64_t workspace, std::initializer_list<int> notes,
+int DnnGraph::restore(int64_t workspace, const std::vector<int> &notes,
                       const std::string &engine) {
   void *whole = graph();
   char *at = nullptr;

@@ -16,7 +16,6 @@
 #include "Library.h"
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,10 +79,10 @@ public:
   /// Takes the first engine of the library's heuristics, in their order, that
   /// has none of the notes and needs at most so many bytes; its name goes to
   /// `engine`.
-  int choose(int64_t workspace, std::initializer_list<int> notes,
+  int choose(int64_t workspace, const std::vector<int> &notes,
              std::string &engine);
   /// Takes the engine of this name under the same conditions.
-  int restore(int64_t workspace, std::initializer_list<int> notes,
+  int restore(int64_t workspace, const std::vector<int> &notes,
               const std::string &engine);
   /// Bytes of the workspace that the chosen engine and tensors in it need.
   int64_t workspaceBytes() const { return front + needed; }
@@ -112,7 +111,7 @@ private:
   void *graph();
   /// Plans an engine's configuration; returns the status, 0 if it is taken.
   int plan(void *config, int64_t workspace);
-  bool hasNote(void *engine, std::initializer_list<int> notes) const;
+  bool hasNote(void *engine, const std::vector<int> &notes) const;
   std::string nameOf(void *config, void *engine) const;
 
   const DnnEntries &dnn;

@@ -120,7 +120,7 @@ static void grow(AddOp sum, const Terms &terms) {
   sum.getResult().replaceAllUsesWith(asMatrix(builder, grown, sum.getType()));
 }
 
-void fuse::addProducts(func::FuncOp function, Grouping grouping, bool rounds) {
+bool fuse::addProducts(func::FuncOp function, Grouping &grouping, bool rounds) {
   SmallVector<std::pair<AddOp, Terms>> sums;
   for (Unit *unit : grouping.schedule()) {
     auto sum = dyn_cast<AddOp>(unit->roots.front());
@@ -134,4 +134,5 @@ void fuse::addProducts(func::FuncOp function, Grouping grouping, bool rounds) {
     grow(sum, terms);
   if (!sums.empty())
     eraseDeadOps(function);
+  return !sums.empty();
 }

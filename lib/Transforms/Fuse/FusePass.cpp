@@ -77,9 +77,9 @@ struct FusePass : ckopt::impl::FusePassBase<FusePass> {
     for (func::FuncOp function : wanted) {
       if (failed(check(function)))
         return signalPassFailure();
-      if (addsProducts)
-        fuse::addProducts(function, decide(function), rounds);
       fuse::Grouping grouping = decide(function);
+      if (addsProducts && fuse::addProducts(function, grouping, rounds))
+        grouping = decide(function);
       if (failed(grouping.orderUpdates()))
         return signalPassFailure();
       outliner.run(function, grouping);

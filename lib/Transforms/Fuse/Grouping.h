@@ -122,9 +122,9 @@ private:
 };
 
 /// Lets products that a kernel of additions alone reads be added as they are
-/// stored. `rounds`: factors of products are rounded to 16 bits. The function
-/// needs a new grouping then.
-void addProducts(mlir::func::FuncOp function, Grouping grouping, bool rounds);
+/// stored. `rounds`: factors of products are rounded to 16 bits. Returns
+/// whether there were such, so that the function needs a new grouping.
+bool addProducts(mlir::func::FuncOp function, Grouping &grouping, bool rounds);
 
 /// Builds the calls of `grouping`'s units in place of the function's ops;
 /// kernels that exist already are called again.

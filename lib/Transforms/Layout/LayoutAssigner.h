@@ -7,6 +7,7 @@
 #define CKOPT_LIB_TRANSFORMS_LAYOUT_LAYOUTASSIGNER_H
 
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringSet.h"
 

@@ -81,7 +81,7 @@ public:
     void *at = nullptr;
   };
   struct Operation {
-    int kind = 0, mode = 0, type = 0;
+    int kind = 0, mode = 0;
     int64_t axis = -1;
     std::vector<int64_t> inputs, outputs; ///< ids; 0: none
     std::vector<int64_t> pads, strides, dilations;
