@@ -231,11 +231,12 @@ struct LayoutPass : ckopt::impl::LayoutPassBase<LayoutPass> {
         if (auto name = function.getArgAttrOfType<StringAttr>(i, attrs::kName))
           others.insert(name.getValue());
     }
-    if (planes)
+    if (layout != "none")
+      assign(wanted, std::move(others));
+    if (planes) // last: whoever assigns layouts takes the order for an accident
       llvm::for_each(wanted, placeRowsInPlanes);
     if (layout == "none")
       return;
-    assign(wanted, std::move(others));
     bool hasStep = getOperation().lookupSymbol("step");
     for (func::FuncOp function : wanted)
       if (!hasStep || function.getSymName() == "step")
