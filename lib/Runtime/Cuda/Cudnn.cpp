@@ -219,7 +219,7 @@ static std::string attentionRefuses(const PrimitiveDesc &desc) {
   if (a.hasWindow && a.queries > a.keys)
     return "with a window some rows have no key";
   if (!a.planes)
-    return "cuDNN's numbers of rows are dense";
+    return "more than its gradient reads what attention keeps of its rows";
   if (a.depth % 8 || a.width % 8 || std::max(a.depth, a.width) > 256)
     return "cuDNN's attention has columns in eights, up to 256";
   if (a.queries == 1 || a.keys == 1)

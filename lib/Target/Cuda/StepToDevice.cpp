@@ -134,11 +134,13 @@ LogicalResult DeviceLowering::emitKernels() {
                     code->blockPrimitives.end());
       }
       if (codegen.libraryWorkspace && !code->library && !ofRanks &&
-          !codegen.ownBesideLibraries && isProduct(*code))
-        lowered.refusedPrimitives.push_back(
-            {name.str(), runtime::describe(code->primitive),
-             codegen.target->chooseLibrary(code->primitive, codegen)
-                 .reason.inShell()});
+          isProduct(*code))
+        if (LibraryChoice choice =
+                codegen.target->chooseLibrary(code->primitive, codegen);
+            !choice.library)
+          lowered.refusedPrimitives.push_back(
+              {name.str(), runtime::describe(code->primitive),
+               choice.reason.inShell()});
       MachineRates counted;
       counted.multiprocessors = lowered.rates.multiprocessors;
       KernelWork work = kernelWork(kernel, counted);
