@@ -121,7 +121,8 @@ static double kernelOpSeconds(KernelOpInterface kernel,
     return 0;
   auto contraction = dyn_cast<ContractionOpInterface>(op);
   if (!collective && !contraction)
-    return flops / rates.vector;
+    return flops * (rates.approximates ? kernel.getApproximatedShare() : 1) /
+           rates.vector;
   Type element = getElementTypeOrSelf(op->getOperand(0));
   bool half = element.isBF16() || element.isF16();
   if (contraction)

@@ -242,6 +242,7 @@ KernelWork ckopt::kernelWork(Operation *callee, const MachineRates &machine) {
     rates.*named.rate = 1;
     rates.overhead = 0;
     rates.multiprocessors = machine.multiprocessors;
+    rates.approximates = machine.approximates;
     rates.halves = machine.halves;
     rates.convHalves = machine.convHalves;
     rates.attention = machine.attention;

@@ -234,6 +234,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
         getOperation().emitError() << takeErrorText(rates.takeError()).message;
         return signalPassFailure();
       }
+      rates->approximates = getOperation()->hasAttr(kApproximatesAttr) ? 1 : 0;
       getOperation()->setAttr(kRatesAttr, ratesAttr(&getContext(), *rates));
       weighed = *rates;
     }

@@ -22,6 +22,7 @@ static constexpr std::pair<const char *, double MachineRates::*> kWritten[] = {
     {"library_attention", &MachineRates::libraryAttention},
     {"library_attention_gradient", &MachineRates::libraryAttentionGradient},
     {"vector", &MachineRates::vector},
+    {"approximates", &MachineRates::approximates},
     {"overhead", &MachineRates::overhead},
     {"cache_bandwidth", &MachineRates::cacheBandwidth},
     {"cache_bytes", &MachineRates::cacheBytes},

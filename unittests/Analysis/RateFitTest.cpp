@@ -89,3 +89,26 @@ TEST(RateFit, CountsProductsOfHalvesAtTheirRate) {
   double predicted = CostModel(rates).kernelSeconds(test.function("kernel"));
   EXPECT_NEAR(secondsOn(rates, work) / predicted, 1, 1e-9);
 }
+
+// Where the device approximates functions, half of GELU's operations are left,
+// and all of a logarithm's.
+TEST(RateFit, CountsApproximatedFunctions) {
+  TestModule test(R"(
+    func.func @gelu(%a: tensor<256xf32>) -> tensor<256xf32> {
+      %0 = ckopt.gelu %a : (tensor<256xf32>) -> tensor<256xf32>
+      return %0 : tensor<256xf32>
+    }
+    func.func @log(%a: tensor<256xf32>) -> tensor<256xf32> {
+      %0 = ckopt.log %a : (tensor<256xf32>) -> tensor<256xf32>
+      return %0 : tensor<256xf32>
+    })");
+  ASSERT_TRUE(test.module);
+  auto left = [&](llvm::StringRef function) {
+    MachineRates rates;
+    double exact = kernelWork(test.function(function), rates).vector;
+    rates.approximates = 1;
+    return kernelWork(test.function(function), rates).vector / exact;
+  };
+  EXPECT_EQ(left("gelu"), 0.5);
+  EXPECT_EQ(left("log"), 1);
+}

@@ -26,6 +26,12 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
       "double", "getFlopsPerElement", (ins), "",
       /*defaultImplementation=*/"return 1;">,
     InterfaceMethod<[{
+        Share of its operations that is left where the device approximates
+        functions.
+      }],
+      "double", "getApproximatedShare", (ins), "",
+      /*defaultImplementation=*/"return 1;">,
+    InterfaceMethod<[{
         Whether fusion may compute the op inside the kernels that read it. For
         an indexed op: its reads must stay contiguous along the lanes.
       }],

@@ -25,7 +25,10 @@ struct MachineRates {
   /// By how much the products of attention and of its gradient in a library are
   /// slower than `libraryHalves`.
   double libraryAttention = 1, libraryAttentionGradient = 1;
-  double vector = 60e9;   ///< simple vector operations
+  double vector = 60e9; ///< simple vector operations
+  /// 1: the device approximates functions, which then take fewer operations
+  /// (KernelOpInterface::getApproximatedShare).
+  double approximates = 0;
   double overhead = 2e-6; ///< seconds to start a kernel
   /// Bytes a second of a kernel that touches no more than `cacheBytes`, which
   /// earlier kernels left in a cache; 0 bytes: no such cache.

@@ -92,8 +92,10 @@ class Ckopt_Op<string mnemonic, string kind, list<Trait> traits = []>
 }
 
 // Methods of KernelOpInterface for `extraClassDeclaration`.
-class Ckopt_Flops<int perElement> {
-  string decl = "double getFlopsPerElement() { return " # perElement # "; }\n";
+class Ckopt_Flops<int perElement, int approximated = perElement> {
+  string decl = "double getFlopsPerElement() { return " # perElement # "; }\n"
+    # !if(!eq(approximated, perElement), "",
+          "double getApproximatedShare() { return " # approximated # ". / " # perElement # "; }\n");
 }
 class Ckopt_Layout<string role> {
   string decl = "::ckopt::LayoutRole getLayoutRole() { return ::ckopt::LayoutRole::" # role # "; }\n";

@@ -23,21 +23,23 @@ class Ckopt_Broadcasting<string mnemonic, list<Trait> traits = []> : Ckopt_Infer
 // One operand: the result has its type.
 //===----------------------------------------------------------------------===//
 
+// `approximated`: operations where a device approximates functions, `flops` times
+// the ratio of instructions in SASS (docs/benchmarks/gpu.md).
 class Ckopt_UnaryOp<string mnemonic, string text, Type type = Ckopt_FloatTensor, int flops = 1,
-                    list<Trait> traits = []>
+                    list<Trait> traits = [], int approximated = flops>
     : Ckopt_Broadcasting<mnemonic, traits # [Elementwise, SameOperandsAndResultShape]> {
   let summary = text;
   let arguments = (ins type:$input);
   let results = (outs type:$output);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
-  string unaryDecl = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Flops<flops>.decl;
+  string unaryDecl = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Flops<flops, approximated>.decl;
   let extraClassDeclaration = unaryDecl;
 }
 
 def Ckopt_NegOp : Ckopt_UnaryOp<"neg", "-x", Ckopt_NumTensor, 1, [Ckopt_Linear, Ckopt_KeepsPoles]> { let hasFolder = 1; }
 def Ckopt_AbsOp : Ckopt_UnaryOp<"abs", "|x|", Ckopt_NumTensor, 1, [Ckopt_NonNegative, Ckopt_KeepsPoles]>;
 def Ckopt_SignOp : Ckopt_UnaryOp<"sign", "-1, 0 or 1", Ckopt_NumTensor>;
-def Ckopt_ExpOp : Ckopt_UnaryOp<"exp", "e^x", Ckopt_FloatTensor, 20, [Ckopt_NonNegative]>;
+def Ckopt_ExpOp : Ckopt_UnaryOp<"exp", "e^x", Ckopt_FloatTensor, 20, [Ckopt_NonNegative], 3>;
 def Ckopt_LogOp : Ckopt_UnaryOp<"log", "natural logarithm", Ckopt_FloatTensor, 20, [Ckopt_KeepsPoles]> {
   // Differences of logarithms count.
   let extraClassDeclaration = unaryDecl # Ckopt_Storage<"Full">.decl;
@@ -45,9 +47,9 @@ def Ckopt_LogOp : Ckopt_UnaryOp<"log", "natural logarithm", Ckopt_FloatTensor, 2
 def Ckopt_SqrtOp : Ckopt_UnaryOp<"sqrt", "square root", Ckopt_FloatTensor, 4, [Ckopt_KeepsPoles]>;
 def Ckopt_RsqrtOp : Ckopt_UnaryOp<"rsqrt", "1 / sqrt(x), as a division and a square root (exactly rounded parts)", Ckopt_FloatTensor, 4>;
 def Ckopt_ReciprocalOp : Ckopt_UnaryOp<"reciprocal", "1 / x", Ckopt_FloatTensor, 4>;
-def Ckopt_TanhOp : Ckopt_UnaryOp<"tanh", "hyperbolic tangent", Ckopt_FloatTensor, 20>;
-def Ckopt_SigmoidOp : Ckopt_UnaryOp<"sigmoid", "1 / (1 + e^-x)", Ckopt_FloatTensor, 20, [Ckopt_NonNegative]>;
-def Ckopt_ErfOp : Ckopt_UnaryOp<"erf", "Gauss error function", Ckopt_FloatTensor, 20>;
+def Ckopt_TanhOp : Ckopt_UnaryOp<"tanh", "hyperbolic tangent", Ckopt_FloatTensor, 20, [], 6>;
+def Ckopt_SigmoidOp : Ckopt_UnaryOp<"sigmoid", "1 / (1 + e^-x)", Ckopt_FloatTensor, 20, [Ckopt_NonNegative], 3>;
+def Ckopt_ErfOp : Ckopt_UnaryOp<"erf", "Gauss error function", Ckopt_FloatTensor, 20, [], 10>;
 def Ckopt_SinOp : Ckopt_UnaryOp<"sin", "sine", Ckopt_FloatTensor, 20>;
 def Ckopt_CosOp : Ckopt_UnaryOp<"cos", "cosine", Ckopt_FloatTensor, 20>;
 def Ckopt_AtanOp : Ckopt_UnaryOp<"atan", "arc tangent", Ckopt_FloatTensor, 20>;
@@ -55,10 +57,10 @@ def Ckopt_FloorOp : Ckopt_UnaryOp<"floor", "largest integer not above x">;
 def Ckopt_CeilOp : Ckopt_UnaryOp<"ceil", "smallest integer not below x">;
 def Ckopt_RoundOp : Ckopt_UnaryOp<"round", "nearest integer, halves to even">;
 def Ckopt_ReluOp : Ckopt_UnaryOp<"relu", "max(x, 0), NaN stays NaN", Ckopt_NumTensor, 1, [Ckopt_NonNegative]>;
-def Ckopt_SoftplusOp : Ckopt_UnaryOp<"softplus", "log(1 + e^x), computed as max(x,0) + log1p(e^-|x|)", Ckopt_FloatTensor, 20, [Ckopt_NonNegative]>;
+def Ckopt_SoftplusOp : Ckopt_UnaryOp<"softplus", "log(1 + e^x), computed as max(x,0) + log1p(e^-|x|)", Ckopt_FloatTensor, 20, [Ckopt_NonNegative], 14>;
 def Ckopt_NotOp : Ckopt_UnaryOp<"not", "logical negation; of integers, of each bit", Ckopt_BitTensor>;
 
-def Ckopt_GeluOp : Ckopt_UnaryOp<"gelu", "x * Phi(x); `tanh`: the tanh approximation", Ckopt_FloatTensor, 20> {
+def Ckopt_GeluOp : Ckopt_UnaryOp<"gelu", "x * Phi(x); `tanh`: the tanh approximation", Ckopt_FloatTensor, 20, [], 10> {
   let arguments = (ins Ckopt_FloatTensor:$input, UnitAttr:$tanh);
 }
 
