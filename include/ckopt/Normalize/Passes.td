@@ -87,7 +87,8 @@ def NormalizePass : Pass<"normalize", "::mlir::func::FuncOp"> {
     2-D products of [B * T, K] (reshapes are free): the fast form for every
     library, and its weight gradient is one product, too. A product's operand that
     is transposed in its innermost dimension is transposed without it, and read
-    transposed. Canonicalizes.
+    transposed. A bias that is added to 2-D rows (Gemm) is added behind the reshape
+    that splits them. Canonicalizes.
   }];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

@@ -11,6 +11,10 @@
 // libraries read transposed operands just as fast, and a transpose that leaves
 // the innermost dimension in place is many times cheaper.
 //
+// Some linear layers (Gemm, PyTorch's addmm) add their bias to [B * T, N] and
+// then split the rows. The rows are split first, as other layers do, so that
+// the sum becomes one kernel with its readers.
+//
 //===----------------------------------------------------------------------===//
 #include "ckopt/Normalize/Normalize.h"
 #include "GatherStored.h"
@@ -86,12 +90,46 @@ struct KeepRowsWhole : OpRewritePattern<MatMulOp> {
     return success();
   }
 };
+
+/// Rewrites reshape(product + bias) to reshape(product) + bias, where the bias
+/// runs along the last dimension and that stays.
+struct SplitRowsBeforeBias : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  static bool isProduct(Value value) {
+    return value.getDefiningOp<MatMulOp>() && value.hasOneUse();
+  }
+
+  static bool splitsRows(ReshapeOp op) {
+    RankedTensorType from = tensorType(op.getInput()), to = op.getType();
+    return from.getRank() == 2 && to.getRank() > 2 && isRowMajor(from) &&
+           isRowMajor(to) && from.getShape().back() == to.getShape().back();
+  }
+
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto sum = op.getInput().getDefiningOp<AddOp>();
+    if (!sum || !sum->hasOneUse() || !splitsRows(op))
+      return failure();
+    bool isLeft = isProduct(sum.getLhs());
+    Value product = isLeft ? sum.getLhs() : sum.getRhs();
+    Value bias = isLeft ? sum.getRhs() : sum.getLhs();
+    if (!isProduct(product) || product.getType() != sum.getType() ||
+        tensorType(bias).getRank() > 1)
+      return failure();
+    Value rows =
+        ReshapeOp::create(rewriter, op.getLoc(), op.getType(), product);
+    rewriter.replaceOpWithNewOp<AddOp>(op, isLeft ? rows : bias,
+                                       isLeft ? bias : rows);
+    return success();
+  }
+};
 } // namespace
 
 LogicalResult ckopt::normalize(func::FuncOp function) {
   MLIRContext *context = function.getContext();
   RewritePatternSet patterns(context);
-  patterns.add<FlattenProduct, KeepRowsWhole>(context);
+  patterns.add<FlattenProduct, KeepRowsWhole, SplitRowsBeforeBias>(context);
   addGatherStored(patterns);
   for (RegisteredOperationName op : context->getRegisteredOperations())
     op.getCanonicalizationPatterns(patterns, context);
