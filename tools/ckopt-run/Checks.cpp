@@ -107,6 +107,26 @@ static int64_t plannedEnd(const runtime::Manifest &m,
   return end;
 }
 
+/// Says whose the workspace is that ends behind the last written byte.
+static void printIdleWorkspace(const runtime::Manifest &m,
+                               const std::string &function,
+                               const std::vector<std::string> &own,
+                               int64_t written) {
+  bool isLibrarys = false, isOwn = false;
+  for (const runtime::CallInfo &call : m.calls)
+    if (int32_t primitive = m.libraryPrimitive(call);
+        primitive >= 0 &&
+        m.functions[static_cast<size_t>(call.function)].name == function &&
+        call.workspaceOffset + call.workspaceBytes > written)
+      (own[static_cast<size_t>(primitive)].empty() ? isLibrarys : isOwn) = true;
+  if (isLibrarys)
+    std::printf("the bytes between are workspace that a library did not use\n");
+  if (isOwn)
+    std::printf("the bytes between are %sworkspace of a library in whose place "
+                "our own kernels ran\n",
+                isLibrarys ? "also " : "");
+}
+
 /// The steps ran over one pattern; this runs once more over another, to find a
 /// written byte that happened to equal the first pattern.
 int ckopt::run::checkArena(Loaded &loaded, const Options &options) {
@@ -132,8 +152,7 @@ int ckopt::run::checkArena(Loaded &loaded, const Options &options) {
     if (peak == most)
       return ExitOk;
     if (peak < most && peak >= plannedEnd(m, options.function, own, false)) {
-      std::printf("the bytes between are workspace that a library did not "
-                  "use\n");
+      printIdleWorkspace(m, options.function, own, peak);
       return ExitOk;
     }
   }
