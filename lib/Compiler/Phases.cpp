@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Compiler/Phases.h"
+#include "WorkspaceAdvice.h"
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/CodeGen/Passes.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
@@ -348,8 +349,11 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                       addFusion(passes, options, target);
                     }});
   phases.push_back({"remat", "order and recomputation under the budget",
-                    [options, result](OpPassManager &passes) {
+                    [options, result, &target](OpPassManager &passes) {
                       RematOptions remat = options.remat;
+                      remat.advise = [options, &target](const RematPlan &plan) {
+                        return adviseWorkspace(plan, options, target);
+                      };
                       remat.overlap = overlaps(options);
                       if (!options.needsEvaluation && !options.forwardOnly)
                         remat.optional = {"eval"};

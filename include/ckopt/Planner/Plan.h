@@ -40,6 +40,7 @@ struct PeakEntry {
   ValueId value = -1; ///< -1 for the workspace of the node that runs there
   int64_t bytes = 0;
   std::string name;
+  NodeId node = -1; ///< whose workspace it is
 };
 
 /// Steps and offsets, with their proofs.

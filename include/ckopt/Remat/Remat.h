@@ -11,6 +11,7 @@
 
 #include "ckopt/Analysis/OpTable.h"
 #include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Base/MessageText.h"
 #include "ckopt/Planner/MessagePlanner.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Remat/Policy.h"
@@ -41,6 +42,9 @@ struct RematOptions : RematSettings {
   std::string apart = "barrier";
   /// Returns the plan that a callee has, or null; may be null.
   std::function<const RematPlan *(mlir::FunctionOpInterface)> calleePlan;
+  /// Says which settings lower the memory of a function without a plan; may be
+  /// null.
+  std::function<MessageText(const RematPlan &)> advise;
 };
 
 /// The plan of one function, with the problem and the figures around it. All
@@ -76,6 +80,8 @@ struct RematPlan {
   bool unchanged = false;
   /// The lowering was not simulated: bytes and bounds hold by the plan's count.
   bool ownCountAlone = false;
+  /// Without a plan: what RematOptions::advise says.
+  MessageText advice;
   /// The effect of the policy.
   PolicyOutcome policy;
   /// What applyRemat() has to describe the function's ops by; null: they are

@@ -279,6 +279,10 @@ public:
   virtual LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
                                       const CodegenOptions &options) const = 0;
 
+  /// Names the settings that give libraries less workspace; empty, by default:
+  /// there are none.
+  virtual MessageText lessWorkspace() const { return {}; }
+
   /// Inverse of StepCode::pack(), for bytes that may be damaged; null, by
   /// default: each process has to emit its own.
   virtual llvm::Expected<std::unique_ptr<StepCode>>

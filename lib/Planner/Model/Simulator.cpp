@@ -192,7 +192,8 @@ std::vector<PeakEntry> ckopt::planner::aliveAt(const Graph &graph,
   if (step < int32_t(steps.size()) && graph.nodes[steps[step]].workspace > 0) {
     const Node &node = graph.nodes[steps[step]];
     entries.push_back({-1, alignTo(node.workspace, graph.alignment),
-                       "workspace of " + labels.node(steps[step])});
+                       "workspace of " + labels.node(steps[step]),
+                       steps[step]});
   }
   return entries;
 }

@@ -204,6 +204,11 @@ public:
   llvm::Expected<int64_t> roomOn(const DeviceOptions &device,
                                  const KernelSettings &settings) const override;
 
+  MessageText lessWorkspace() const override {
+    return "a smaller " + Setting("cuda-workspace") + " or " +
+           Setting("cuda-libs", "none") + " lowers";
+  }
+
   llvm::Expected<std::unique_ptr<StepCode>>
   emit(mlir::ModuleOp planned, const EmitOptions &options) const override;
 

@@ -14,6 +14,7 @@
 #include "ckopt/Analysis/Arguments.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
+#include "ckopt/Dialect/Ckopt/Utils/SettingDiagnostic.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
 #include "ckopt/Remat/Figures.h"
@@ -358,7 +359,7 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
 
 void ckopt::emitNoPlan(FunctionOpInterface function, const RematPlan &plan) {
   InFlightDiagnostic error = emitError(function.getLoc());
-  error << describeNoPlan(function.getName(), plan);
+  error << describeNoPlan(function.getName(), plan) << plan.advice;
   setExitCode(error, plan.result.status() == planner::Status::Infeasible
                          ? ExitInfeasible
                          : ExitNoPlanFound);

@@ -297,6 +297,8 @@ LogicalResult SharedBudget::planAll() {
     if (!plans[i].result.hasPlan() && !calls[i].empty() &&
         (failed(shrinkCallees(i)) || failed(plan(i, options.budget))))
       return failure();
+    if (!plans[i].result.hasPlan() && options.advise)
+      plans[i].advice = options.advise(plans[i]);
     if (!plans[i].result.hasPlan() && !isOptional(i))
       return fail(i);
     if (!plans[i].result.hasPlan())
@@ -310,7 +312,8 @@ void SharedBudget::leaveOut(size_t i) {
   FunctionOpInterface function = functions[i];
   emitRemark(function.getLoc())
       << "@" << function.getName()
-      << " is left out: " << describeNoPlan(function.getName(), plans[i]);
+      << " is left out: " << describeNoPlan(function.getName(), plans[i])
+      << plans[i].advice;
   plans[i] = RematPlan();
 }
 
