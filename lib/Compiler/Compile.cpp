@@ -174,6 +174,11 @@ llvm::Error Compilation::settleTarget() {
   TargetRequest request{opts.step, opts.target, opts.device, opts.import.f64};
   if (llvm::Error error = targetInfo->settle(request))
     return error;
+  if (opts.step.keepCopies &&
+      (opts.step.forwardOnly || opts.step.optimizer.kind.empty()))
+    return usageError(Setting("cuda-weight-copies") +
+                      " is for weights that an optimizer updates: leave it "
+                      "out, or give one");
   // What the kernels' passes would refuse is said before the model is read.
   if (auto kernels = targetInfo->codegen(opts.step); !kernels)
     return kernels.takeError();

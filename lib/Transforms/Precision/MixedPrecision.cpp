@@ -430,8 +430,11 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
     MixedPrecisionRewriter rewriter(getOperation(), *codegen, half, low, keep);
     for (func::FuncOp function : functions)
       rewriter.run(function);
-    if (keepCopies)
-      keepWeightCopies(getOperation(), functions);
+    if (keepCopies && !keepWeightCopies(getOperation(), functions))
+      getOperation().emitWarning()
+          << Setting("cuda-weight-copies") +
+                 ": no weight that is updated is rounded to 16 bits and "
+                 "nothing else, so none has a copy";
     eraseUnusedKernels(getOperation());
     getOperation()->setAttr(kApproximatesAttr, UnitAttr::get(&getContext()));
     if (keep && !rewriter.keptSome())

@@ -57,7 +57,8 @@ bool isOnlyAddend(mlir::Value value, const mlir::SymbolTable &symbols);
 /// its queries, rather than in f32.
 bool isAttended(mlir::OpOperand &operand);
 /// Keeps 16-bit copies of trained weights from step to step (WeightCopies.cpp).
-void keepWeightCopies(mlir::ModuleOp module,
+/// Returns whether there are any.
+bool keepWeightCopies(mlir::ModuleOp module,
                       llvm::ArrayRef<mlir::func::FuncOp> functions);
 /// Returns the value below views.
 mlir::Value belowViews(mlir::Value value);

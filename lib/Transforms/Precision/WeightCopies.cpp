@@ -34,7 +34,7 @@ class CopyKeeper {
 public:
   CopyKeeper(ModuleOp module, func::FuncOp step)
       : symbols(module), step(step) {}
-  void run(ArrayRef<func::FuncOp> functions);
+  bool run(ArrayRef<func::FuncOp> functions);
 
 private:
   /// A weight and the type of its copy, as in the step.
@@ -257,20 +257,21 @@ void CopyKeeper::makeRefresh() {
   setResults(refresh, results);
 }
 
-void CopyKeeper::run(ArrayRef<func::FuncOp> functions) {
+bool CopyKeeper::run(ArrayRef<func::FuncOp> functions) {
   choose(functions);
   if (chosen.empty())
-    return;
+    return false;
   for (func::FuncOp function : functions)
     readCopies(function);
   for (const Kept &one : kept)
     update(one);
   makeRefresh();
+  return true;
 }
 
-void codegen::keepWeightCopies(ModuleOp module,
+bool codegen::keepWeightCopies(ModuleOp module,
                                ArrayRef<func::FuncOp> functions) {
   auto step = module.lookupSymbol<func::FuncOp>("step");
-  if (step && llvm::is_contained(functions, step))
-    CopyKeeper(module, step).run(functions);
+  return step && llvm::is_contained(functions, step) &&
+         CopyKeeper(module, step).run(functions);
 }
