@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "Engine.h"
 #include "DeviceFacts.h"
+#include "ckopt/Runtime/CudaCapabilities.h"
 
 #include <algorithm>
 #include <cstring>
@@ -104,7 +105,8 @@ ckrt_status Engine::checkDevice() {
                     " or higher" +
                     (report.compute_capability >= kLeastCapability
                          ? ": compile with " +
-                               Setting("sm", std::to_string(kLeastCapability))
+                               Setting("sm", std::to_string(codeCapability(
+                                                 report.compute_capability)))
                          : ", and no code of ckopt runs on less than " +
                                capability(kLeastCapability)));
   if (cuda.version < needs.minDriver)

@@ -137,9 +137,6 @@ private:
   ckrt_status allocate();
   int64_t allBytes() const { return used + tail; }
 
-  /// The least compute capability that `ckopt --sm` offers.
-  static constexpr int kLeastCapability = 80;
-
   const Driver &cuda;
   const Manifest &manifest;
   Device device = 0;

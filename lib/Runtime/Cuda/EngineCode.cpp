@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Engine.h"
+#include "ckopt/Runtime/CudaCapabilities.h"
 
 #include <algorithm>
 
@@ -42,15 +43,17 @@ ckrt_status Engine::findKernel(const KernelInfo &kernel) {
                     std::to_string(kernel.block));
   if (int bytes = dynamicBytes(kernel)) {
     result = cuda.funcSetAttribute(function, kMaxDynamicSharedBytes, bytes);
+    int less = codeCapability(report.compute_capability);
+    if (less == manifest.device.sm)
+      less = kLeastCapability;
     if (result != kSuccess)
-      return failed(
-          "kernel " + kernel.symbol + " needs " + std::to_string(bytes) +
-              " bytes of shared memory" +
-              (manifest.device.sm > kLeastCapability
-                   ? " (" + Setting("sm", std::to_string(kLeastCapability)) +
-                         " makes code that needs less)"
-                   : ""),
-          result);
+      return failed("kernel " + kernel.symbol + " needs " +
+                        std::to_string(bytes) + " bytes of shared memory" +
+                        (manifest.device.sm > kLeastCapability
+                             ? " (" + Setting("sm", std::to_string(less)) +
+                                   " makes code that needs less)"
+                             : ""),
+                    result);
   }
   functions.push_back(function);
   report.local_bytes = std::max<int64_t>(report.local_bytes, local);

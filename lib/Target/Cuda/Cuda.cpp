@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "CudaRates.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Runtime/CudaCapabilities.h"
 #include "ckopt/Runtime/CudaLibraries.h"
 #include "ckopt/Runtime/LastFailure.h"
 #include "ckopt/Runtime/StatusExit.h"
@@ -37,12 +38,8 @@ constexpr Capability kCapabilities[] = {{80, "a100", 80, 164 << 10},
 
 /// Returns the capability whose code is the best one that a device runs.
 static const Capability &capabilityOf(unsigned sm) {
-  // 8.7 has the memory of 8.0, and what lies between 9.0 and 12.0 that of 9.0.
   return *llvm::find_if(kCapabilities, [&](const Capability &one) {
-    return one.sm == (sm >= 120              ? 120
-                      : sm >= 90             ? 90
-                      : sm == 86 || sm == 89 ? sm
-                                             : 80);
+    return one.sm == unsigned(runtime::codeCapability(int32_t(sm)));
   });
 }
 
@@ -434,6 +431,19 @@ static llvm::Error refuseIdleFlags(const TargetRequest &request,
   return llvm::Error::success();
 }
 
+/// Refuses launches that code for less than 9.0 has not; the device may not run
+/// other code.
+static llvm::Error refuseProgrammatic(int32_t device) {
+  MessageText text = Setting("cuda-programmatic-launches") +
+                     " needs code for compute capability 9.0";
+  if (capabilityOf(unsigned(device)).code >= 90)
+    return usageError(text + ": give " + Setting("sm", "90") +
+                      ", or leave it out");
+  return usageError(text + ", which a device of " + llvm::Twine(device / 10) +
+                    "." + llvm::Twine(device % 10) +
+                    " does not run: leave it out");
+}
+
 llvm::Error CudaTarget::settle(TargetRequest &request) const {
   auto own = ownOptions(request.device);
   if (!own)
@@ -474,9 +484,7 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
                       " or f16: leave it out, or give one of them");
   kernels.keepCopies = (*own)->weightCopies;
   if ((*own)->programmatic && capability.code < 90)
-    return usageError(Setting("cuda-programmatic-launches") +
-                      " needs code for compute capability 9.0: give " +
-                      Setting("sm", "90") + ", or leave it out");
+    return refuseProgrammatic(*facts ? (*facts)->compute_capability : 90);
   auto rates = settleCudaRates(
       (*own)->rates, *facts ? cudaDeviceNamed((*facts)->name, capability.device)
                             : llvm::StringRef(capability.device));
