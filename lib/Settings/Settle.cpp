@@ -31,7 +31,8 @@ llvm::Error DriverFlags::settleTarget() {
   Command command = o.command;
   bool runsHere = command != Command::Compile && command != Command::Plan &&
                   command != Command::Inspect;
-  if (compile.step.ranks > 1 && o.target->traits.hasDevices) {
+  const bool isAlone = compile.step.ranks == 1; // ranks choose their devices
+  if (!isAlone && o.target->traits.hasDevices) {
     if (!compile.device.target.empty())
       return usageError(
           Setting("device") +
@@ -51,11 +52,11 @@ llvm::Error DriverFlags::settleTarget() {
              flag != own.flags.end())
       return usageError(Setting::ofFlag(*flag) + " is for " +
                         own.target->traits.machines + ": give " +
-                        Setting("target", own.target->name()));
+                        settingFor(own.target->name(), runsHere && isAlone));
   }
   TargetRequest request{compile.step, compile.target, compile.device,
                         compile.import.f64, given};
-  request.runsHere = runsHere;
+  request.runsHere = runsHere && isAlone;
   if (llvm::Error error = o.target->settle(request))
     return error;
   if (!budgetOfDevice)

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "ckopt/Target/Targets.h"
 
 using namespace ckopt;
@@ -47,5 +48,6 @@ llvm::Error ckopt::refuseNarrowProducts(const TargetRequest &request) {
                       ": no target rounds what f32 tensors hold to f16; " +
                       Setting("precision", "f16") + " stores tensors so");
   return usageError(Setting("matmul-precision", nameOf(precision)) +
-                    " is for GPUs: give " + Setting("target", "cuda"));
+                    " is for GPUs: give " +
+                    settingFor("cuda", request.runsHere));
 }

@@ -166,3 +166,8 @@ ckopt::ContractionVariant::parse(llvm::StringRef text) {
   }
   return variant;
 }
+
+Setting ckopt::settingFor(llvm::StringRef target, bool runsHere) {
+  return runsHere ? Setting("device", target + ":0")
+                  : Setting("target", target);
+}

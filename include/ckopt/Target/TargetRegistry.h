@@ -27,6 +27,10 @@ llvm::Expected<const TargetInfo *> findTarget(llvm::StringRef name);
 /// The targets that are registered, in that order.
 std::vector<const TargetInfo *> allTargets();
 
+/// The setting that asks for a target with devices. A command that runs the
+/// step needs one of them, and others do not take one.
+Setting settingFor(llvm::StringRef target, bool runsHere);
+
 } // namespace ckopt
 
 #endif // CKOPT_TARGET_TARGETREGISTRY_H
