@@ -191,6 +191,15 @@ static bool sameBatch(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   return a.size() == b.size() && a.drop_back(2) == b.drop_back(2);
 }
 
+/// Returns whether query heads have keys of their own, or one key head that the
+/// product broadcasts to them.
+static bool readsKeys(ArrayRef<int64_t> queries, ArrayRef<int64_t> keys) {
+  size_t rank = queries.size();
+  return sameBatch(queries, keys) ||
+         (rank > 2 && keys.size() == rank && keys[rank - 3] == 1 &&
+          queries.drop_back(3) == keys.drop_back(3));
+}
+
 /// Returns whether the value comes from a product through what matchScores
 /// knows.
 bool AttentionMatch::isScores(Value value, unsigned depth) const {
@@ -390,17 +399,22 @@ bool AttentionMatch::matchProducts() {
   ArrayRef<int64_t> all = scores.getShape();
   size_t rank = all.size();
   if (rank < 3 || rank > 4 || first.getTransposeLhs() ||
-      !sameBatch(left, right) || !sameBatch(left, values) ||
+      !readsKeys(left, right) || !sameBatch(right, values) ||
       first.getType().getShape() != tensorType(second.getLhs()).getShape() ||
-      left.size() != rank || all.back() < leastKeys)
+      all.back() < leastKeys)
     return false;
-  int64_t width = values[rank - (second.getTransposeRhs() ? 2 : 1)];
+  int64_t width = values[values.size() - (second.getTransposeRhs() ? 2 : 1)];
   if (mostColumns && std::max(left.back(), width) > mostColumns)
     return false;
   if (first.getType() == scores)
     return true;
+  // Sizes of 1 went: one key head of one sample is a matrix.
+  if (left.size() == 2)
+    return llvm::all_of(all.drop_back(3), [](int64_t n) { return n == 1; }) &&
+           left[0] * all.back() == scores.getNumElements() &&
+           first.getType().getShape().back() == all.back();
   // Query heads of one key head as more rows of one matrix.
-  return rank == 4 && left[0] == all[0] && left[1] > 0 &&
+  return rank == 4 && left.size() == rank && left[0] == all[0] && left[1] > 0 &&
          all[1] % left[1] == 0 && left[2] == all[1] / left[1] * all[2] &&
          first.getType().getShape().back() == all.back();
 }

@@ -12,7 +12,8 @@
 // into the scale. Masks and biases that are constants are evaluated: those that
 // allow every key go, a band along the diagonal becomes `causal` and `window`.
 // Numbers that are compared for each row and key become `segments`. Key heads
-// that were expanded to query heads are read where they are.
+// that were expanded to query heads, or that products broadcast, are read where
+// they are; of one sample and one key head, keys are a matrix.
 //
 // Guarantee: the same real numbers, summed in another order. Bounds of -1e9 and
 // below count as -inf where every row keeps a key for sure: there the
@@ -116,6 +117,13 @@ static Value beforeGroups(TensorBuilder &b, Value value) {
   return b.reshape(expand.getInput(), {wide[0], wide[1], wide[3], wide[4]});
 }
 
+/// Gives a matrix the dimensions of scores: one key head, of one sample.
+static Value withHeads(TensorBuilder &b, Value value, size_t rank) {
+  SmallVector<int64_t> shape(tensorType(value).getShape());
+  shape.insert(shape.begin(), rank - shape.size(), 1);
+  return b.reshape(value, shape);
+}
+
 /// Masks and biases are read broadcast.
 static Value unexpanded(Value value) {
   while (auto expand = value.getDefiningOp<ExpandOp>()) {
@@ -143,6 +151,8 @@ void AttentionMatch::rewrite() {
   SmallVector<int64_t> rows(all);
   rows.back() = tensorType(query).getShape().back();
   query = b.reshape(query, rows);
+  key = withHeads(b, key, all.size());
+  value = withHeads(b, value, all.size());
   Value keyHeads = beforeGroups(b, key), valueHeads = beforeGroups(b, value);
   if (keyHeads && valueHeads &&
       tensorType(keyHeads).getDimSize(1) ==
