@@ -321,10 +321,12 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
   if (llvm::Error error = checkRanks(options))
     return std::move(error);
   if (options.attention == Attention::On && !hasAttention(options, target))
-    return usageError(
-        Setting("attention", "on") + ": with products of pieces (" +
-        Setting("matmul-precision") + ") and with " +
-        Setting("precision", "f16") + " attention is products and a softmax");
+    return usageError(Setting("attention", "on") + ": with " +
+                      (roundsApart(options, target)
+                           ? "operands that kernels of their own round (" +
+                                 Setting("matmul-precision") + ")"
+                           : MessageText(Setting("precision", "f16"))) +
+                      " attention is products and a softmax");
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
                     [options, &target](OpPassManager &passes) {

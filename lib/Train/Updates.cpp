@@ -11,8 +11,10 @@
 #include "ckopt/Support/Error.h"
 #include "ckopt/Train/Progress.h"
 #include "ckopt/Train/RunChecks.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -178,12 +180,30 @@ private:
 };
 } // namespace
 
+/// Returns a hash of what libraries run on the device, and by which algorithm;
+/// empty where they run nothing.
+static std::string hashLibraries(const Session &session) {
+  if (session.manifest().target != runtime::Target::Cuda)
+    return "";
+  std::string choices;
+  auto note = [](void *user, int64_t primitive, int byLibrary,
+                 const char *what) {
+    llvm::raw_string_ostream(*static_cast<std::string *>(user))
+        << primitive << ' ' << (byLibrary ? what : "own") << '\n';
+  };
+  if (ckrt_library_choices(session.handle(), note, &choices) != CKRT_OK)
+    return "";
+  return choices.empty() ? "" : llvm::utohexstr(llvm::xxh3_64bits(choices));
+}
+
 llvm::Error ckopt::saveRun(llvm::StringRef path, const Session &session,
                            TrainingState state) {
   if (session.ranks().areSeveral())
     return saveByRanks(path, session, state);
   if (llvm::Error error = checkState(session, state.step))
     return error;
+  if (std::string libraries = hashLibraries(session); !libraries.empty())
+    state.options[librariesKey] = libraries;
   if (llvm::Error error = describeFrozen(session).moveInto(state.frozen))
     return error;
   StateParts tensors(session);
@@ -207,10 +227,26 @@ static llvm::Error checkHorizon(llvm::StringRef path, std::string was,
                                Setting("max-steps") + " to stop earlier)"));
 }
 
-/// Options without the end of the schedule, which has a check of its own.
-static StringMetadata withoutHorizon(StringMetadata options) {
+/// Returns the options that must be equal; what is gone has checks of its own.
+static StringMetadata settled(StringMetadata options) {
   options.erase(horizonKey);
+  options.erase(librariesKey);
   return options;
+}
+
+/// The user cannot choose for libraries, so the run goes on.
+static void checkLibraries(llvm::StringRef path, const StringMetadata &saved,
+                           const Session &session,
+                           llvm::function_ref<void(MessageText)> warn) {
+  auto was = saved.find(librariesKey);
+  if (was == saved.end() || session.ranks().areSeveral() ||
+      was->second == hashLibraries(session))
+    return;
+  warn(path +
+       ": cuBLASLt and cuDNN run other calls here, or by other algorithms, "
+       "than where it was written: the run goes on with other bits than an "
+       "unbroken one (" +
+       Setting("cuda-libs", "none") + " from the start depends on none)");
 }
 
 llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
@@ -219,8 +255,7 @@ llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
                               const LearningRateSchedule &schedule,
                               llvm::function_ref<void(MessageText)> warn) {
   const StringMetadata &saved = checkpoint.state.options;
-  if (llvm::Error error =
-          checkOptions(withoutHorizon(saved), withoutHorizon(options), path))
+  if (llvm::Error error = checkOptions(settled(saved), settled(options), path))
     return error;
   auto endIn = [](const StringMetadata &known) -> std::string {
     auto found = known.find(horizonKey);
@@ -229,6 +264,7 @@ llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
   if (llvm::Error error =
           checkHorizon(path, endIn(saved), endIn(options), schedule))
     return error;
+  checkLibraries(path, saved, session, warn);
   auto otherBase = restoreTensors(session, checkpoint, path);
   if (!otherBase)
     return otherBase.takeError();

@@ -15,6 +15,8 @@ namespace ckopt {
 
 /// The option of a checkpoint that says where its schedule ends.
 constexpr const char *horizonKey = "schedule-steps";
+/// Which algorithms libraries chose on the device, as a hash.
+constexpr const char *librariesKey = "libraries";
 
 /// What updates depend on beside weights and batches.
 struct UpdateSettings {
@@ -86,7 +88,8 @@ llvm::Error saveByRanks(llvm::StringRef path, const Session &session,
                         TrainingState state);
 /// Restores a session from a checkpoint of a run with the same options. Errors
 /// name them as they are asked for; `schedule` tells from where its end comes.
-/// `warn` is told where the checkpoint brings a base that is not the model's.
+/// `warn` is told where the checkpoint brings a base that is not the model's,
+/// and where libraries chose otherwise, which changes bits.
 llvm::Error restoreRun(llvm::StringRef path, Session &session,
                        const OpenCheckpoint &checkpoint,
                        const StringMetadata &options,

@@ -3,7 +3,9 @@
 // RUN: ckopt-opt %s --split-input-file --fuse-attention --canonicalize --verify-diagnostics | FileCheck %s
 // RUN: ckopt-opt %s --split-input-file --fuse-attention='least-keys=9' | FileCheck %s --check-prefix=FEW
 // FEW-NOT: ckopt.attention
-// RUN: ckopt-opt %s --split-input-file --fuse-attention='most-columns=4' | FileCheck %s --check-prefix=WIDE
+// RUN: ckopt-opt %s --split-input-file --fuse-attention='most-columns=4' 2>%t.txt | FileCheck %s --check-prefix=WIDE
+// RUN: FileCheck %s --check-prefix=TOLD --input-file=%t.txt
+// TOLD: remark: attention keeps its matrix of scores here{{.*}}: its heads have 5 columns, and the target has attention of up to 4
 
 // The factor of the scores and those of query and key are one scale.
 // CHECK-LABEL: func.func @plain(

@@ -120,7 +120,7 @@ TEST_F(CudaLibrary, ALockFileFixesAlgorithms) {
   changed.setAlgorithm(key, other);
   std::filesystem::remove(lock);
   ASSERT_EQ(changed.write(error), cuda::LockFile::Written::Yes) << error;
-  load({}, CKRT_LOCK, "cannot run here");
+  load({}, CKRT_LOCK, "cannot run here: cuBLASLt has no such algorithm");
   // Cut within a line and between two; a line that is gone; a changed one.
   std::string gone = first, flipped = first;
   at = gone.find("\ndriver 12040");

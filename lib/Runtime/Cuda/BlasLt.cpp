@@ -317,8 +317,9 @@ std::unique_ptr<LibraryKernel> BlasLt::make(const PrimitiveDesc &desc,
     return nullptr;
   }
   auto kernel = std::make_unique<LtKernel>(lt, handle, desc, *product, room);
+  const bool isGiven = !algorithm.empty();
   int status = kernel->describe(desc);
-  if (status == 0 && algorithm.empty()) {
+  if (status == 0 && !isGiven) {
     LtResult chosen = {};
     status = kernel->choose(chosen);
     if (status == 0)
@@ -332,10 +333,12 @@ std::unique_ptr<LibraryKernel> BlasLt::make(const PrimitiveDesc &desc,
   }
   if (status == 0)
     return kernel;
-  error = "cuBLASLt has no algorithm for it in " +
-          std::to_string(room.workspace) + " bytes of workspace (status " +
-          statusText(status, lt.words) + "; a larger " +
-          ckopt::Setting("cuda-workspace") + " may help)";
+  error = std::string("cuBLASLt has no ") + (isGiven ? "such " : "") +
+          "algorithm for it in " + std::to_string(room.workspace) +
+          " bytes of workspace (status " + statusText(status, lt.words);
+  if (!isGiven)
+    error += "; a larger " + ckopt::Setting("cuda-workspace") + " may help";
+  error += ")";
   return nullptr;
 }
 

@@ -260,9 +260,16 @@ std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
     return nullptr;
   }
   auto kernel = std::make_unique<DnnKernel>(dnn, handle, desc, room);
+  const bool isGiven = !algorithm.empty();
   int status = kernel->take(algorithm);
   if (status == 0)
     return kernel;
+  if (isGiven) {
+    error = "cuDNN has no such engine for it in " +
+            std::to_string(room.workspace) + " bytes of workspace (status " +
+            statusText(status, dnn.words) + ")";
+    return nullptr;
+  }
   error = "cuDNN has no deterministic engine for it in " +
           std::to_string(room.workspace) + " bytes of workspace (status " +
           statusText(status, dnn.words);

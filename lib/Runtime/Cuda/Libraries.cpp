@@ -193,14 +193,19 @@ ckrt_status Libraries::makeKernel(size_t primitive) {
     lock.setAlgorithm(use.key, algorithm);
     return CKRT_OK;
   }
+  if (use.isPinned && library)
+    return fail(
+        CKRT_LOCK,
+        lock.isFile()
+            ? "the algorithm that the lock file has for " + describe(desc) +
+                  " cannot run here: " + error +
+                  "; remove the file to choose algorithms again"
+            : "the algorithm that was chosen for " + describe(desc) +
+                  " while the step was compiled cannot run any more: " + error);
   if (use.isPinned)
-    return library
-               ? fail(CKRT_LOCK, "the algorithm that the lock file has for " +
-                                     describe(desc) +
-                                     " cannot run here: " + error)
-               : fail(CKRT_NO_LIBRARY, "the lock file has an algorithm for " +
-                                           describe(desc) + " of " + name +
-                                           ", which is " + error);
+    return fail(CKRT_NO_LIBRARY, "the lock file has an algorithm for " +
+                                     describe(desc) + " of " + name +
+                                     ", which is " + error);
   if (use.hasOwn) {
     takeOwn(use, library ? error : name + " is " + error);
     return CKRT_OK;

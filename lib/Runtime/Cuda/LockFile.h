@@ -49,6 +49,8 @@ public:
   std::string beside(const std::string &suffix) const;
   /// Names the file.
   void place(const std::string &at) { path = at; }
+  /// Returns whether the algorithms are kept in a file.
+  bool isFile() const { return !path.empty(); }
   /// Reads the file; a missing file counts as empty, and an empty path means no
   /// file. On failure returns false and sets the reason.
   bool read(const std::string &path, std::string &error);

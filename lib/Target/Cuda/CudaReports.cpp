@@ -118,7 +118,9 @@ void CudaCode::print(llvm::raw_ostream &os) const {
   os << "\ndevice code: PTX " << step.code.isaMajor << "." << step.code.isaMinor
      << " for sm_" << step.code.sm << ", driver " << step.code.oldestDriver
      << " or later; " << step.code.kernels.size() << " kernels, "
-     << step.scalarLaunches.size() << " not vectorized; products of f32 by "
+     << step.scalarLaunches.size()
+     << " not vectorized; products of f32 "
+        "operands by "
      << precisionOf(manifest) << "\n";
   llvm::MapVector<llvm::StringRef, int64_t> reasons;
   for (const ScalarLaunch &launch : step.scalarLaunches)

@@ -392,7 +392,7 @@ bool AttentionMatch::matchScores() {
   return !openRows && std::isfinite(scale);
 }
 
-bool AttentionMatch::matchProducts() {
+bool AttentionMatch::matchProducts(std::string &reason) {
   ArrayRef<int64_t> left = tensorType(first.getLhs()).getShape();
   ArrayRef<int64_t> right = tensorType(first.getRhs()).getShape();
   ArrayRef<int64_t> values = tensorType(second.getRhs()).getShape();
@@ -404,8 +404,13 @@ bool AttentionMatch::matchProducts() {
       all.back() < leastKeys)
     return false;
   int64_t width = values[values.size() - (second.getTransposeRhs() ? 2 : 1)];
-  if (mostColumns && std::max(left.back(), width) > mostColumns)
+  if (int64_t columns = std::max(left.back(), width);
+      mostColumns && columns > mostColumns) {
+    reason = "its heads have " + std::to_string(columns) +
+             " columns, and the target has attention of up to " +
+             std::to_string(mostColumns);
     return false;
+  }
   if (first.getType() == scores)
     return true;
   // Sizes of 1 went: one key head of one sample is a matrix.
@@ -425,7 +430,7 @@ bool AttentionMatch::match(std::string &reason) {
       !(element.isF32() || element.isF64() || element.isBF16()) ||
       isStopped(softmax) || llvm::is_contained(scores.getShape(), 0))
     return false;
-  if (!matchWeights() || !matchScores() || !matchProducts())
+  if (!matchWeights() || !matchScores() || !matchProducts(reason))
     return false;
   if (llvm::any_of(biases, [&](Value bias) { return isTrained(bias); })) {
     reason = "a trained bias is added to the scores";
