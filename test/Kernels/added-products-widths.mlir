@@ -10,7 +10,7 @@ func.func @halves(%a: tensor<104x133xbf16>, %b: tensor<104x70xbf16> {test.range 
     %c: tensor<133x70xf32> {test.range = array<f64: -3.0, 3.0>}, %d: tensor<136x264xf16>,
     %e: tensor<264x72xf16> {test.range = array<f64: -1.0, 1.5>}, %f: tensor<136x72xf32> {test.range = array<f64: -3.0, 3.0>},
     %g: tensor<136x72xf16> {test.range = array<f64: -3.0, 3.0>}, %h: tensor<136x264xbf16>,
-    %i: tensor<72x264xbf16> {test.range = array<f64: -1.0, 1.5>}, %j: tensor<136x72xbf16> {test.range = array<f64: -3.0, 3.0>}) attributes {test.tolerance = array<f64: 2.0e-5, 2.0e-6>} {
+    %i: tensor<72x264xbf16> {test.range = array<f64: -1.0, 1.5>}, %j: tensor<136x72xbf16> {test.range = array<f64: -3.0, 3.0>}) attributes {test.tolerance = array<f64: 2.0e-5, 2.0e-3>} {
   %0 = ckopt.matmul_add %a, %b, %c {transpose_lhs} : (tensor<104x133xbf16>, tensor<104x70xbf16>, tensor<133x70xf32>) -> tensor<133x70xf32>
   %1 = ckopt.matmul_add %d, %e, %f : (tensor<136x264xf16>, tensor<264x72xf16>, tensor<136x72xf32>) -> tensor<136x72xf32>
   %2 = ckopt.matmul_add %d, %e, %g : (tensor<136x264xf16>, tensor<264x72xf16>, tensor<136x72xf16>) -> tensor<136x72xf16>

@@ -57,7 +57,7 @@ func.func @functions_bf16(%a: tensor<6x40xbf16> {test.range = array<f64: -80.0, 
 // The same, but for small results of large x.
 // CHECK: @gelu_bf16: 3 kernels, 3 as code of the CPU, 3 as PTX
 func.func @gelu_bf16(%a: tensor<6x40xbf16> {test.range = array<f64: -6.0, 6.0>})
-    attributes {test.tolerance = array<f64: 3.0e-11, 6.0e-8>} {
+    attributes {test.tolerance = array<f64: 2.0e-6, 2.6e-5>} {
   %0 = ckopt.gelu %a : (tensor<6x40xbf16>) -> tensor<6x40xbf16>
   %1 = ckopt.gelu %a {tanh} : (tensor<6x40xbf16>) -> tensor<6x40xbf16>
   %2 = ckopt.erf %a : (tensor<6x40xbf16>) -> tensor<6x40xbf16>
@@ -67,7 +67,7 @@ func.func @gelu_bf16(%a: tensor<6x40xbf16> {test.range = array<f64: -6.0, 6.0>})
 // What remains is one rounding of the result.
 // CHECK: @functions_f16: 4 kernels, 4 as code of the CPU, 4 as PTX
 func.func @functions_f16(%a: tensor<6x40xf16> {test.range = array<f64: -9.0, 11.0>}, %b: tensor<6x40xf16> {test.range = array<f64: -8.0, 8.0>})
-    attributes {test.tolerance = array<f64: 1.0e-11, 1.2e-7>} {
+    attributes {test.tolerance = array<f64: 4.1e-8, 3.3e-6>} {
   %0 = ckopt.exp %a : (tensor<6x40xf16>) -> tensor<6x40xf16>
   %1 = ckopt.sigmoid %b : (tensor<6x40xf16>) -> tensor<6x40xf16>
   %2 = ckopt.tanh %b : (tensor<6x40xf16>) -> tensor<6x40xf16>
@@ -78,7 +78,7 @@ func.func @functions_f16(%a: tensor<6x40xf16> {test.range = array<f64: -9.0, 11.
 // The same, but for small results of large x.
 // CHECK: @gelu_f16: 3 kernels, 3 as code of the CPU, 3 as PTX
 func.func @gelu_f16(%a: tensor<6x40xf16> {test.range = array<f64: -6.0, 6.0>})
-    attributes {test.tolerance = array<f64: 5.0e-10, 1.2e-7>} {
+    attributes {test.tolerance = array<f64: 2.1e-6, 3.3e-6>} {
   %0 = ckopt.gelu %a : (tensor<6x40xf16>) -> tensor<6x40xf16>
   %1 = ckopt.gelu %a {tanh} : (tensor<6x40xf16>) -> tensor<6x40xf16>
   %2 = ckopt.erf %a : (tensor<6x40xf16>) -> tensor<6x40xf16>
@@ -140,7 +140,7 @@ func.func private @gelu_grad_tanh_f32(%g: tensor<6x40xf32>, %x: tensor<6x40xf32>
 // The derivative of GELU as gradients compute it, by erf and exp;
 // CHECK: @gelu_grad_bf16: 1 kernels, 1 as code of the CPU, 1 as PTX
 func.func private @gelu_grad_bf16(%g: tensor<6x40xbf16>, %x: tensor<6x40xbf16> {test.range = array<f64: -6.0, 6.0>}) -> tensor<6x40xbf16>
-    attributes {ckopt.kernel = "elementwise", test.tolerance = array<f64: 3.0e-11, 6.0e-8>} {
+    attributes {ckopt.kernel = "elementwise", test.tolerance = array<f64: 2.0e-6, 2.6e-5>} {
   %half = ckopt.constant dense<0.5> : tensor<bf16>
   %one = ckopt.constant dense<1.0> : tensor<bf16>
   %c = ckopt.constant dense<0.707> : tensor<bf16>
@@ -163,7 +163,7 @@ func.func private @gelu_grad_bf16(%g: tensor<6x40xbf16>, %x: tensor<6x40xbf16> {
 // and by tanh.
 // CHECK: @gelu_grad_tanh_bf16: 1 kernels, 1 as code of the CPU, 1 as PTX
 func.func private @gelu_grad_tanh_bf16(%g: tensor<6x40xbf16>, %x: tensor<6x40xbf16> {test.range = array<f64: -6.0, 6.0>}) -> tensor<6x40xbf16>
-    attributes {ckopt.kernel = "elementwise", test.tolerance = array<f64: 3.0e-11, 6.0e-8>} {
+    attributes {ckopt.kernel = "elementwise", test.tolerance = array<f64: 2.0e-6, 2.6e-5>} {
   %half = ckopt.constant dense<0.5> : tensor<bf16>
   %one = ckopt.constant dense<1.0> : tensor<bf16>
   %c = ckopt.constant dense<0.0447> : tensor<bf16>
@@ -192,7 +192,7 @@ func.func private @gelu_grad_tanh_bf16(%g: tensor<6x40xbf16>, %x: tensor<6x40xbf
 // The derivative of GELU as gradients compute it, by erf and exp;
 // CHECK: @gelu_grad_f16: 1 kernels, 1 as code of the CPU, 1 as PTX
 func.func private @gelu_grad_f16(%g: tensor<6x40xf16>, %x: tensor<6x40xf16> {test.range = array<f64: -6.0, 6.0>}) -> tensor<6x40xf16>
-    attributes {ckopt.kernel = "elementwise", test.tolerance = array<f64: 5.0e-10, 1.2e-7>} {
+    attributes {ckopt.kernel = "elementwise", test.tolerance = array<f64: 2.1e-6, 3.3e-6>} {
   %half = ckopt.constant dense<0.5> : tensor<f16>
   %one = ckopt.constant dense<1.0> : tensor<f16>
   %c = ckopt.constant dense<0.707> : tensor<f16>
@@ -215,7 +215,7 @@ func.func private @gelu_grad_f16(%g: tensor<6x40xf16>, %x: tensor<6x40xf16> {tes
 // and by tanh.
 // CHECK: @gelu_grad_tanh_f16: 1 kernels, 1 as code of the CPU, 1 as PTX
 func.func private @gelu_grad_tanh_f16(%g: tensor<6x40xf16>, %x: tensor<6x40xf16> {test.range = array<f64: -6.0, 6.0>}) -> tensor<6x40xf16>
-    attributes {ckopt.kernel = "elementwise", test.tolerance = array<f64: 5.0e-10, 1.2e-7>} {
+    attributes {ckopt.kernel = "elementwise", test.tolerance = array<f64: 2.1e-6, 3.3e-6>} {
   %half = ckopt.constant dense<0.5> : tensor<f16>
   %one = ckopt.constant dense<1.0> : tensor<f16>
   %c = ckopt.constant dense<0.0447> : tensor<f16>
@@ -244,7 +244,7 @@ func.func private @gelu_grad_tanh_f16(%g: tensor<6x40xf16>, %x: tensor<6x40xf16>
 // Probabilities and their gradients are rounded to 16 bits, too; lse is f32.
 // CHECK: @attention_bf16: 4 kernels, 0 as code of the CPU, 4 as PTX
 func.func @attention_bf16(%q: tensor<1x2x70x16xbf16>, %k: tensor<1x1x67x16xbf16>, %v: tensor<1x1x67x16xbf16>, %g: tensor<1x2x70x16xbf16>)
-    attributes {test.tolerance = array<f64: 6.0e-7, 1.0e-7>} {
+    attributes {test.tolerance = array<f64: 4.6e-3, 2.6e-3>} {
   %0, %l0 = ckopt.attention %q, %k, %v {scale = 0.5 : f64, causal = 0 : i64} : (tensor<1x2x70x16xbf16>, tensor<1x1x67x16xbf16>, tensor<1x1x67x16xbf16>) -> (tensor<1x2x70x16xbf16>, tensor<1x2x70x2xf32>)
   %1:3 = ckopt.attention_grad %q, %k, %v of %0, %l0 by %g {scale = 0.5 : f64, causal = 0 : i64} : (tensor<1x2x70x16xbf16>, tensor<1x1x67x16xbf16>, tensor<1x1x67x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x2xf32>, tensor<1x2x70x16xbf16>) -> (tensor<1x2x70x16xbf16>, tensor<1x1x67x16xbf16>, tensor<1x1x67x16xbf16>)
   %2, %l2 = ckopt.attention %q, %k, %v {scale = 0.5 : f64, softcap = 2.0 : f64} : (tensor<1x2x70x16xbf16>, tensor<1x1x67x16xbf16>, tensor<1x1x67x16xbf16>) -> (tensor<1x2x70x16xbf16>, tensor<1x2x70x2xf32>)
@@ -255,7 +255,7 @@ func.func @attention_bf16(%q: tensor<1x2x70x16xbf16>, %k: tensor<1x1x67x16xbf16>
 // Probabilities and their gradients are rounded to 16 bits, too; lse is f32.
 // CHECK: @attention_f16: 4 kernels, 0 as code of the CPU, 4 as PTX
 func.func @attention_f16(%q: tensor<1x2x70x16xf16>, %k: tensor<1x1x67x16xf16>, %v: tensor<1x1x67x16xf16>, %g: tensor<1x2x70x16xf16>)
-    attributes {test.tolerance = array<f64: 6.0e-7, 2.5e-7>} {
+    attributes {test.tolerance = array<f64: 9.3e-4, 5.4e-4>} {
   %0, %l0 = ckopt.attention %q, %k, %v {scale = 0.5 : f64, causal = 0 : i64} : (tensor<1x2x70x16xf16>, tensor<1x1x67x16xf16>, tensor<1x1x67x16xf16>) -> (tensor<1x2x70x16xf16>, tensor<1x2x70x2xf32>)
   %1:3 = ckopt.attention_grad %q, %k, %v of %0, %l0 by %g {scale = 0.5 : f64, causal = 0 : i64} : (tensor<1x2x70x16xf16>, tensor<1x1x67x16xf16>, tensor<1x1x67x16xf16>, tensor<1x2x70x16xf16>, tensor<1x2x70x2xf32>, tensor<1x2x70x16xf16>) -> (tensor<1x2x70x16xf16>, tensor<1x1x67x16xf16>, tensor<1x1x67x16xf16>)
   %2, %l2 = ckopt.attention %q, %k, %v {scale = 0.5 : f64, softcap = 2.0 : f64} : (tensor<1x2x70x16xf16>, tensor<1x1x67x16xf16>, tensor<1x1x67x16xf16>) -> (tensor<1x2x70x16xf16>, tensor<1x2x70x2xf32>)

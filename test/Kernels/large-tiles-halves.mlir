@@ -35,7 +35,7 @@ func.func @convolutions(%a0: tensor<2x16x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>
     %a2: tensor<2x136x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>>,
     %a3: tensor<136x16x3x3xbf16, #ckopt.layout<[0, 2, 3, 1]>> {test.range = array<f64: -1.0, 1.5>},
     %a4: tensor<2x136x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>>,
-    %a5: tensor<2x16x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>> {test.range = array<f64: -1.0, 1.5>}) attributes {test.tolerance = array<f64: 1.0e-6, 2.0e-6>} {
+    %a5: tensor<2x16x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>> {test.range = array<f64: -1.0, 1.5>}) attributes {test.tolerance = array<f64: 1.0e-6, 2.0e-3>} {
   %0 = ckopt.conv %a0, %a1 {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x16x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>>, tensor<136x16x3x3xbf16, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x136x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>>
   %1 = ckopt.conv_input_grad %a2, %a3 {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x136x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>>, tensor<136x16x3x3xbf16, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x16x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>>
   %2 = ckopt.conv_weight_grad %a4, %a5 {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x136x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x16x13x10xbf16, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<136x16x3x3xbf16, #ckopt.layout<[0, 2, 3, 1]>>

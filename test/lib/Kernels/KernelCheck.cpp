@@ -263,6 +263,12 @@ test::runKernel(const KernelJit &jit, ArrayRef<reference::Tensor> inputs) {
   return results;
 }
 
+/// What storing a number rounds at most, relative to it: the interpreter's
+/// results are not rounded.
+static double storedError(Type type) {
+  return type.isF16() ? 0x1p-11 : type.isBF16() ? 0x1p-8 : 0;
+}
+
 /// Compares what `run` left with the interpreter's results; reads it.
 static std::vector<reference::Tensor>
 checkResults(const Execution &run, ArrayRef<reference::Tensor> wanted,
@@ -272,14 +278,12 @@ checkResults(const Execution &run, ArrayRef<reference::Tensor> wanted,
   for (unsigned r = 0; r < kernel.getNumResults(); ++r) {
     auto type = cast<RankedTensorType>(kernel.getResultTypes()[r]);
     reference::Tensor got = readResult(run, r);
-    double scale = type.getElementType().isF64()    ? 1e-6
-                   : type.getElementType().isF16()  ? 4096
-                   : type.getElementType().isBF16() ? 65536
-                                                    : 1;
+    double scale = type.getElementType().isF64() ? 1e-6 : 1;
     double absolute =
         options.absolutes.empty() ? options.absolute : options.absolutes[r];
     if (!reference::allClose(got, wanted[r], absolute * scale,
-                             options.relative * scale))
+                             options.relative * scale +
+                                 storedError(type.getElementType())))
       failures.push_back(
           "result " + std::to_string(r) + " differs from the " +
           "interpreter's: " + reference::compare(got, wanted[r]).str() +

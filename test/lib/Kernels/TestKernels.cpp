@@ -15,8 +15,8 @@
 //                    integers 0 to 4; HIGH is left out), or
 //                    test.value = dense<...> : tensor<...>
 //   on a function    test.tolerance = array<f64: ABSOLUTE, RELATIVE>  (default
-//                    1e-6, 2e-6; 4,096 times of that for f16, 65,536 for bf16,
-//                    1e-6 for f64)
+//                    1e-6, 2e-6; a millionth of that for f64), beside what
+//                    storing f16 and bf16 rounds
 //
 // Guarantee: prints for each function how many kernels it has, all of which run
 // in block form, and how many of these run as code of the CPU (not those that a
