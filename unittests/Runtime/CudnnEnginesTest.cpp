@@ -111,8 +111,11 @@ TEST(CudnnEngines, ThereIsOneForEachAttention) {
   if (!open())
     GTEST_SKIP() << "CKOPT_REAL_CUDNN NAMES NO cuDNN: its engines are NOT "
                     "asked for";
-  for (auto [capability, shared] :
-       {std::pair(80, 166912), {89, 101376}, {90, 232448}, {120, 101376}}) {
+  for (auto [capability, shared] : {std::pair(80, 166912),
+                                    {89, 101376},
+                                    {90, 232448},
+                                    {100, 232448},
+                                    {120, 101376}}) {
     std::string text = propertiesOf(capability, shared);
     ASSERT_EQ(real.make(kProperties, &properties), 0);
     ASSERT_EQ(real.set(properties, kPropertiesText, kIsChar,
