@@ -113,6 +113,13 @@ TEST(CudaDeclarations, NumbersAreTheHeaders) {
             int(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
   EXPECT_EQ(int(ours::kComputeCapabilityMinor),
             int(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  EXPECT_EQ(int(ours::kPointerDeviceOrdinal),
+            int(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL));
+  EXPECT_EQ(int(ours::kPointerRangeStart),
+            int(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR));
+  EXPECT_EQ(int(ours::kPointerRangeSize), int(CU_POINTER_ATTRIBUTE_RANGE_SIZE));
+  EXPECT_EQ(int(ours::kPointerIsLegacy),
+            int(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE));
   EXPECT_EQ(int(ours::kMaxThreadsPerBlock),
             int(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
   EXPECT_EQ(int(ours::kSharedSizeBytes),

@@ -257,6 +257,57 @@ TEST_F(CudaShared, WhatIsWrongIsSaid) {
   expectClean();
 }
 
+// An array's last byte is asked for, too, where the driver knows where memory
+// ends: nothing is copied then. Strides count.
+TEST_F(CudaShared, ArraysEndWithinTheirMemory) {
+  auto writes = [](int64_t stride, int64_t at, ckrt_status status) {
+    OnDevice on(deviceManifest());
+    Other other;
+    ckrt_device_array array = other.array();
+    array.data = static_cast<char *>(array.data) + at;
+    array.strides = &stride;
+    int finite = 0;
+    std::vector<float> values(4);
+    EXPECT_EQ(ckrt_tensor_write_array(on.session, 1, &array), status) << at;
+    EXPECT_EQ(ckrt_tensor_read_array(on.session, 1, &array), status) << at;
+    EXPECT_EQ(ckrt_array_read(on.session, &array, values.data()), status);
+    if (status != CKRT_OK)
+      EXPECT_TRUE(contains(lastError(), "the caller's array takes " +
+                                            std::to_string(12 * stride + 4) +
+                                            " bytes, and its memory ends "
+                                            "behind " +
+                                            std::to_string(256 - at)))
+          << lastError();
+    if (stride == 1)
+      EXPECT_EQ(ckrt_array_finite(on.session, &array, &finite), status);
+    EXPECT_EQ(on.step(1, 1), CKRT_OK);
+    EXPECT_EQ(ckrt_synchronize(on.session), CKRT_OK);
+  };
+  // Virtual memory of three ranges that follow each other ends as well.
+  for (const char *page : {"0", "100"}) {
+    for (int64_t stride : {1, 21}) {
+      int64_t fits = 256 - (12 * stride + 4);
+      inChild({{"CKOPT_STANDIN_PAGE", page}},
+              [&] { writes(stride, fits, CKRT_OK); });
+      expectClean();
+      inChild({{"CKOPT_STANDIN_PAGE", page}},
+              [&] { writes(stride, fits + 4, CKRT_MISMATCH); });
+      expectClean();
+    }
+  }
+  // A driver that tells no range refuses nothing.
+  inChild({{"CKOPT_STANDIN_FAIL", "cuPointerGetAttribute:2:1"}}, [] {
+    OnDevice on(deviceManifest());
+    Other other;
+    ckrt_device_array array = other.array();
+    const int64_t stride = 21;
+    array.strides = &stride;
+    EXPECT_EQ(ckrt_tensor_write_array(on.session, 1, &array), CKRT_OK)
+        << lastError();
+  });
+  expectClean();
+}
+
 // A kernel copies what lies in another order, by elements of any size.
 TEST_F(CudaShared, OrdersMayDiffer) {
   inChild({}, [] {

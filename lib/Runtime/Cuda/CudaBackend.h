@@ -122,7 +122,8 @@ private:
   Result needFiniteCheck();
   // In CudaShared.cpp.
   ckrt_status checkStream(Stream caller);
-  ckrt_status checkArray(Stream caller, const void *data);
+  ckrt_status checkArray(Stream caller, const void *data, int64_t bytes);
+  int64_t bytesBehind(DevicePointer address, int64_t bytes) const;
   ckrt_status follow(Stream caller, std::initializer_list<Stream> own);
   // In CudaTimes.cpp.
   Result timeOne(const LaunchInfo &launch, const LaunchTiming &timing,

@@ -47,16 +47,53 @@ ckrt_status CudaBackend::checkStream(Stream caller) {
                    : CKRT_OK;
 }
 
-/// Fails for a stream that is captured, and for an address that is none of this
+/// Returns how many of `bytes` from an address on lie in memory of this device,
+/// as far as the driver tells: all of them where it does not. What cuMemAlloc
+/// gave ends with its range; virtual memory and that of pools may go on in the
+/// next one.
+int64_t CudaBackend::bytesBehind(DevicePointer address, int64_t bytes) const {
+  const Driver &cuda = engine->driver();
+  auto ask = [&](auto &value, PointerAttribute attribute, DevicePointer at) {
+    return cuda.pointerGetAttribute(&value, attribute, at);
+  };
+  const DevicePointer end = address + DevicePointer(bytes);
+  for (DevicePointer at = address; at < end;) {
+    DevicePointer start = 0;
+    size_t size = 0;
+    if (ask(start, kPointerRangeStart, at) != kSuccess ||
+        ask(size, kPointerRangeSize, at) != kSuccess || start > at ||
+        size <= at - start)
+      break;
+    const DevicePointer next = start + size;
+    int isLegacy = 0, ordinal = -1;
+    if (next < end &&
+        ((ask(isLegacy, kPointerIsLegacy, at) == kSuccess && isLegacy) ||
+         ask(ordinal, kPointerDeviceOrdinal, next) == kInvalidValue))
+      return int64_t(next - address);
+    at = next;
+  }
+  return bytes;
+}
+
+/// Fails for a stream that is captured, and for bytes that are none of this
 /// device's memory: a kernel there would end the session.
-ckrt_status CudaBackend::checkArray(Stream caller, const void *data) {
+ckrt_status CudaBackend::checkArray(Stream caller, const void *data,
+                                    int64_t bytes) {
   if (ckrt_status status = checkStream(caller))
     return status;
   int ordinal = -1;
+  auto address = reinterpret_cast<DevicePointer>(data);
   Result result = engine->driver().pointerGetAttribute(
-      &ordinal, kPointerDeviceOrdinal, reinterpret_cast<DevicePointer>(data));
-  if (result == kSuccess && ordinal == options.device)
-    return CKRT_OK;
+      &ordinal, kPointerDeviceOrdinal, address);
+  if (result == kSuccess && ordinal == options.device) {
+    int64_t there = bytesBehind(address, bytes);
+    return there == bytes
+               ? CKRT_OK
+               : fail(CKRT_MISMATCH,
+                      engine->name() + ": the caller's array takes " +
+                          std::to_string(bytes) + " bytes, and its memory " +
+                          "ends behind " + std::to_string(there));
+  }
   if (result != kSuccess && result != kInvalidValue)
     return engine->failed("cannot ask where the caller's array is", result);
   return fail(CKRT_MISMATCH,
@@ -112,6 +149,15 @@ ckrt_status CudaBackend::letWait(void *stream) {
              : engine->failed("cannot let the caller's stream wait", result);
 }
 
+/// Returns the bytes from an array's first element to the end of its last one.
+static int64_t bytesOf(const TensorInfo &tensor,
+                       const ckrt_device_array &array) {
+  int64_t last = 0;
+  for (size_t d = 0; d < tensor.shape.size(); ++d)
+    last += std::max<int64_t>(tensor.shape[d] - 1, 0) * array.strides[d];
+  return tensor.bytes ? (last + 1) * dtypeSize(tensor.dtype) : 0;
+}
+
 ckrt_status CudaBackend::copy(const TensorInfo &tensor,
                               const ckrt_device_array &array, bool toTensor) {
   if (!engine)
@@ -131,7 +177,7 @@ ckrt_status CudaBackend::copy(const TensorInfo &tensor,
                 engine->name() + ": the array for '" + tensor.name +
                     "' lies in too many pieces: make it contiguous");
   Stream caller = streamOf(array.stream);
-  ckrt_status status = checkArray(caller, array.data);
+  ckrt_status status = checkArray(caller, array.data, bytesOf(tensor, array));
   if (status == CKRT_OK)
     status = follow(caller, {copyStream});
   if (status != CKRT_OK)
@@ -172,7 +218,7 @@ ckrt_status CudaBackend::readBytes(const void *from, int64_t bytes,
     return repeatFailure();
   Current current(engine->driver(), engine->context());
   Stream caller = streamOf(stream);
-  if (ckrt_status status = checkArray(caller, from))
+  if (ckrt_status status = checkArray(caller, from, bytes))
     return status;
   Result result = engine->driver().memcpyDtoHAsync(
       to, reinterpret_cast<DevicePointer>(from), static_cast<size_t>(bytes),
@@ -191,7 +237,7 @@ ckrt_status CudaBackend::isFinite(const ckrt_device_array &array, int64_t bytes,
     return repeatFailure();
   Current current(engine->driver(), engine->context());
   Stream caller = streamOf(array.stream);
-  ckrt_status status = checkArray(caller, array.data);
+  ckrt_status status = checkArray(caller, array.data, bytes);
   if (status != CKRT_OK)
     return status;
   auto from = reinterpret_cast<DevicePointer>(array.data);

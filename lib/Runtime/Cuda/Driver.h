@@ -71,7 +71,12 @@ enum DeviceAttribute : int {
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
 };
-enum PointerAttribute : int { kPointerDeviceOrdinal = 9 };
+enum PointerAttribute : int {
+  kPointerDeviceOrdinal = 9,
+  kPointerIsLegacy = 10, ///< CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
+  kPointerRangeStart = 11,
+  kPointerRangeSize = 12,
+};
 enum FunctionAttribute : int {
   kMaxThreadsPerBlock = 0,
   kSharedSizeBytes = 1,

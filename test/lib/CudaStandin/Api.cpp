@@ -351,15 +351,35 @@ STANDIN cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
 STANDIN cuPointerGetAttribute(void *value, PointerAttribute attribute,
                               DevicePointer pointer) {
   ENTER("cuPointerGetAttribute", machine.place(pointer));
-  const Block *block = machine.deviceBlock(pointer, 0);
-  if (!block || attribute != kPointerDeviceOrdinal)
+  const Block *block = machine.deviceBlock(pointer, 1);
+  if (!block)
     return kInvalidValue;
+  // Virtual memory consists of ranges that are mapped one by one.
+  const int64_t page = machine.page;
+  const auto start = reinterpret_cast<DevicePointer>(block->memory);
+  const DevicePointer into =
+      page ? (pointer - start) / uint64_t(page) * uint64_t(page) : 0;
   int device = 0; // a context of the caller's own is on the first one
-  for (const auto &[number, primary] : machine.primaries)
-    if (primary.first == block->context)
-      device = number;
-  *static_cast<int *>(value) = device;
-  return kSuccess;
+  switch (attribute) {
+  case kPointerDeviceOrdinal:
+    for (const auto &[number, primary] : machine.primaries)
+      if (primary.first == block->context)
+        device = number;
+    *static_cast<int *>(value) = device;
+    return kSuccess;
+  case kPointerRangeStart:
+    *static_cast<DevicePointer *>(value) = start + into;
+    return kSuccess;
+  case kPointerRangeSize:
+    *static_cast<size_t *>(value) =
+        page ? std::min(size_t(page), block->bytes - size_t(into))
+             : block->bytes;
+    return kSuccess;
+  case kPointerIsLegacy:
+    *static_cast<int *>(value) = !page;
+    return kSuccess;
+  }
+  return kInvalidValue;
 }
 
 STANDIN cuMemFree_v2(DevicePointer pointer) {

@@ -47,6 +47,7 @@ Machine::Machine()
     : devices(static_cast<int>(number("CKOPT_STANDIN_DEVICES", 1))),
       capability(static_cast<int>(number("CKOPT_STANDIN_SM", 90))),
       version(static_cast<int>(number("CKOPT_STANDIN_DRIVER", 12040))),
+      page(number("CKOPT_STANDIN_PAGE", 0)),
       totalBytes(number("CKOPT_STANDIN_MEMORY", int64_t(8) << 30)) {
   if (const char *path = std::getenv("CKOPT_STANDIN_LOG"); path && *path)
     file = std::fopen(ofThisRank(path).c_str(), "w");

@@ -20,6 +20,8 @@
 //   CKOPT_STANDIN_NAME     of the devices, before their number (Stand-in)
 //   CKOPT_STANDIN_DRIVER   cuDriverGetVersion (12040)
 //   CKOPT_STANDIN_MEMORY   bytes of a device (8 GiB)
+//   CKOPT_STANDIN_PAGE     bytes of the ranges that device memory is mapped by,
+//                          as virtual memory is (0: one each, of cuMemAlloc)
 //   CKOPT_STANDIN_KERNELS  a shared library with SYMBOL__emul(void *const *)
 //                          for each kernel; without it kernels do nothing.
 //                          Read whenever a module is loaded; "ptx": the PTX
@@ -214,6 +216,7 @@ public:
 
   // Settings that environment variables make.
   int devices, capability, version;
+  int64_t page;
   std::string name = "Stand-in";
   std::vector<int> visible; ///< by ordinal: the device of the machine
   int64_t totalBytes;
