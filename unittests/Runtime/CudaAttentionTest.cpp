@@ -11,6 +11,7 @@
 #include "AttentionFixture.h"
 #include "CudaLibraryFixture.h"
 
+#include "../../lib/Runtime/Cuda/LockFile.h"
 #include "ckopt/Runtime/CudaLibraries.h"
 
 using namespace ckopt::runtime;
@@ -201,6 +202,16 @@ TEST_F(CudaAttention, TheWorkspaceIsKnownBeforehand) {
   EXPECT_LT(bytes(sized(2, 32, 8, 8192, 8192, 64, 64)), 2.2 * part);
   EXPECT_GE(cudaLibraryWorkspace(attention(sized(8, 12, 12, 256, 256, 64, 64))),
             256);
+}
+
+// An engine that was chosen for one layout need not run another.
+TEST_F(CudaAttention, LockFilesTellLayoutsApart) {
+  auto key = [](AttentionDesc a) { return cuda::lockKey(attention(a), 0); };
+  AttentionDesc heads = sized(1, 2, 2, 8, 8, 16, 16), rows = heads;
+  std::swap(rows.v[1], rows.v[2]);
+  EXPECT_EQ(key(heads), key(sized(1, 2, 2, 8, 8, 16, 16)));
+  EXPECT_NE(key(heads), key(rows));
+  EXPECT_NE(key(causal(heads, 0)), key(causal(heads, 1)));
 }
 
 // Versions whose faults are known are not asked.

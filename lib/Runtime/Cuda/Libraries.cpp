@@ -194,14 +194,13 @@ ckrt_status Libraries::makeKernel(size_t primitive) {
     return CKRT_OK;
   }
   if (use.isPinned && library)
-    return fail(
-        CKRT_LOCK,
-        lock.isFile()
-            ? "the algorithm that the lock file has for " + describe(desc) +
-                  " cannot run here: " + error +
-                  "; remove the file to choose algorithms again"
-            : "the algorithm that was chosen for " + describe(desc) +
-                  " while the step was compiled cannot run any more: " + error);
+    return fail(CKRT_LOCK,
+                lock.isFile()
+                    ? "the algorithm that the lock file has for " +
+                          describe(desc) + " cannot run here: " + error +
+                          "; remove the file to choose algorithms again"
+                    : "the algorithm that an equal call has, " +
+                          describe(desc) + ", cannot run here: " + error);
   if (use.isPinned)
     return fail(CKRT_NO_LIBRARY, "the lock file has an algorithm for " +
                                      describe(desc) + " of " + name +
