@@ -45,7 +45,7 @@ static LogicalResult interpretMatMulAdd(MatMulAddOp op, Operands in,
   int64_t k = in[0]->getShape()[!tl];
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
-      double sum = in[2]->real(i * n + j);
+      double sum = in[2]->real(i * n + j) + (op.getBias() ? in[3]->real(j) : 0);
       for (int64_t c = 0; c < k; ++c)
         sum += in[0]->real(tl ? c * m + i : i * k + c) *
                in[1]->real(tr ? j * k + c : c * n + j);

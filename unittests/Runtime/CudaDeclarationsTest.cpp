@@ -188,6 +188,10 @@ TEST(CudaDeclarations, BlasLtIsTheHeaders) {
   EXPECT_EQ(int(ours::kLtComputeFastTF32), int(CUBLAS_COMPUTE_32F_FAST_TF32));
   EXPECT_EQ(int(ours::kLtDescTransA), int(CUBLASLT_MATMUL_DESC_TRANSA));
   EXPECT_EQ(int(ours::kLtDescTransB), int(CUBLASLT_MATMUL_DESC_TRANSB));
+  EXPECT_EQ(int(ours::kLtDescEpilogue), int(CUBLASLT_MATMUL_DESC_EPILOGUE));
+  EXPECT_EQ(int(ours::kLtDescBiasPointer),
+            int(CUBLASLT_MATMUL_DESC_BIAS_POINTER));
+  EXPECT_EQ(int(ours::kLtEpilogueBias), int(CUBLASLT_EPILOGUE_BIAS));
   EXPECT_EQ(int(ours::kLtLayoutBatchCount),
             int(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT));
   EXPECT_EQ(int(ours::kLtLayoutBatchOffset),

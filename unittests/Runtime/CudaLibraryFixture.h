@@ -129,10 +129,14 @@ inline void referenceConv(const PrimitiveDesc &desc, const float *first,
           }
 }
 
+inline int tensorsOf(const PrimitiveDesc &desc) {
+  return 3 + desc.accumulate + desc.hasBias;
+}
+
 inline int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// One call of the primitive: operands a and b, result c, a tensor like c that
-/// the product is added to, if it is, and 4 KiB of workspace.
+/// the product is added to and a bias, if it has these, and 4 KiB of workspace.
 inline Manifest manifestOf(const PrimitiveDesc &desc) {
   Manifest m = deviceManifest();
   m.kernels.clear(), m.calls.clear();
@@ -146,21 +150,19 @@ inline Manifest manifestOf(const PrimitiveDesc &desc) {
   LaunchInfo launch;
   launch.primitive = 0;
   const TensorRole roles[] = {TensorRole::Input, TensorRole::Parameter,
-                              TensorRole::Output, TensorRole::Parameter};
-  for (int i = 0; i < 3 + desc.accumulate; ++i) {
-    int64_t count = sizes.elements[std::min(i, 2)];
-    DType dtype = i == 2 && desc.wideResult ? DType::F32 : desc.dtype;
+                              TensorRole::Output, TensorRole::Parameter,
+                              TensorRole::Parameter};
+  const char *names[] = {"a", "b", "c", "addend", "bias"};
+  for (int i = 0; i < tensorsOf(desc); ++i) {
+    int64_t count = i == 4 ? desc.matmul.n : sizes.elements[std::min(i, 2)];
+    DType dtype = i >= 2 && desc.wideResult ? DType::F32 : desc.dtype;
     int64_t bytes = count * dtypeSize(dtype);
-    m.tensors.push_back(tensor(i == 0   ? "a"
-                               : i == 1 ? "b"
-                               : i == 2 ? "c"
-                                        : "addend",
-                               roles[i], dtype, {count}, at));
+    m.tensors.push_back(tensor(names[i], roles[i], dtype, {count}, at));
     launch.pointers.push_back({at, bytes});
     at += aligned(bytes);
   }
-  if (desc.accumulate)
-    std::swap(launch.pointers[2], launch.pointers[3]);
+  auto result = launch.pointers.begin() + 2;
+  std::rotate(result, result + 1, launch.pointers.end());
   launch.scratchOffset = call.workspaceOffset = at;
   call.workspaceBytes = 4096;
   m.arenaBytes = at + 4096;
@@ -199,11 +201,12 @@ protected:
     ASSERT_EQ(check(desc), "");
     inChild(libraries(), [&] {
       Sizes sizes = sizesOf(desc);
-      std::vector<float> values[4];
-      int tensors = 3 + desc.accumulate;
+      std::vector<float> values[5];
+      int tensors = tensorsOf(desc);
       for (int i = 0; i < tensors; ++i)
-        values[i].resize(static_cast<size_t>(sizes.elements[std::min(i, 2)]));
-      for (int i : {0, 1, 3})
+        values[i].resize(static_cast<size_t>(
+            i == 4 ? desc.matmul.n : sizes.elements[std::min(i, 2)]));
+      for (int i : {0, 1, 3, 4})
         for (size_t e = 0; e < values[i].size(); ++e)
           values[i][e] = static_cast<float>((e * 7 + i * 3) % 11) - 5;
       OnDevice on(manifestOf(desc));
@@ -220,6 +223,10 @@ protected:
           << lastError();
       if (desc.accumulate)
         values[2] = values[3];
+      for (int64_t i = 0; desc.hasBias && i < desc.matmul.m; ++i)
+        for (int64_t j = 0; j < desc.matmul.n; ++j)
+          values[2][static_cast<size_t>(i * desc.matmul.cRow + j)] +=
+              values[4][static_cast<size_t>(j)];
       if (desc.kind == PrimitiveKind::MatMul)
         referenceMatMul(desc.matmul, values[0].data(), values[1].data(),
                         values[2].data());

@@ -77,6 +77,46 @@ TEST_F(CudaLibrary, ProductsThatAreAdded) {
   }
 }
 
+// A bias is added by the library's epilogue, whose address each launch sets;
+// its descriptor has one of the arena's alignment before.
+TEST_F(CudaLibrary, ProductsWithBias) {
+  for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16})
+    for (bool wide : {false, true})
+      for (auto [m, n, k] :
+           {std::tuple(5, 7, 3), std::tuple(1, 7, 3), std::tuple(5, 1, 3),
+            std::tuple(1, 1, 1), std::tuple(8, 16, 4)}) {
+        PrimitiveDesc desc = matmul(plain(m, n, k));
+        desc.dtype = dtype;
+        desc.accumulate = desc.hasBias = true;
+        desc.wideResult = wide;
+        if (wide && dtypeSize(dtype) != 2)
+          continue;
+        EXPECT_EQ(cudaLibraryRefuses(desc), "");
+        expectEqual(desc);
+        EXPECT_EQ(count("cublasLtMatmulAlgoGetHeuristic workspace 4096 "
+                        "alignment 256 bias"),
+                  1);
+      }
+  PrimitiveDesc tf32 = matmul(plain(5, 7, 3));
+  tf32.accumulate = tf32.hasBias = true;
+  tf32.precision = ProductPrecision::TF32;
+  expectEqual(tf32);
+}
+
+// A bias is one row, and what it is added to grows a tensor.
+TEST_F(CudaLibrary, BiasesOfOtherProductsAreRefused) {
+  PrimitiveDesc desc = matmul(plain(5, 7, 3));
+  desc.hasBias = true;
+  EXPECT_NE(cudaLibraryRefuses(desc), "");
+  desc.accumulate = true;
+  EXPECT_EQ(cudaLibraryRefuses(desc), "");
+  PrimitiveDesc turned = desc, batched = desc;
+  turned.matmul.cRow = 1, turned.matmul.cCol = 5;
+  EXPECT_NE(cudaLibraryRefuses(turned), "");
+  batched.matmul.batch[1] = 2;
+  EXPECT_NE(cudaLibraryRefuses(batched), "");
+}
+
 // Matrices of halves are summed in f32, and their alignment counts two bytes an
 // element.
 TEST_F(CudaLibrary, ProductsOfOtherTypes) {

@@ -318,3 +318,15 @@ TEST(MatMul, SumsInPlaceAndElsewhere) {
   EXPECT_NE(check(conv).find("only matrix products are added"),
             std::string::npos);
 }
+
+// What only GPUs compute is no wrong number here.
+TEST(MatMul, BiasesAreRefused) {
+  PrimitiveDesc desc;
+  desc.matmul = dense(1, 3, 4, 5, false, false);
+  desc.accumulate = desc.hasBias = true;
+  ASSERT_EQ(check(desc), "");
+  std::string error;
+  EXPECT_EQ(Primitive::create(desc, 1, error), nullptr);
+  EXPECT_NE(error.find("a bias is added on GPUs alone"), std::string::npos)
+      << error;
+}

@@ -20,7 +20,7 @@ namespace ckopt::runtime {
 inline size_t cudaLibraryArguments(const PrimitiveDesc &desc) {
   if (isAttention(desc.kind))
     return desc.kind == PrimitiveKind::Attention ? 5 : 9;
-  return desc.accumulate ? 4 : 3;
+  return size_t(3) + desc.accumulate + desc.hasBias;
 }
 
 /// Returns the bytes of workspace that the libraries need for a descriptor at

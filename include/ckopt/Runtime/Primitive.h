@@ -49,7 +49,7 @@ CKRT_EXPORT std::optional<ProductPrecision>
 parseProductPrecision(std::string_view name);
 
 enum class PrimitiveKind : uint32_t {
-  MatMul = 0,     ///< args: a, b, c; with `accumulate` a, b, addend, c
+  MatMul = 0,     ///< args: a, b, [addend], [bias], c
   ConvForward,    ///< args: x, w, y
   ConvInputGrad,  ///< args: dy, w, dx
   ConvWeightGrad, ///< args: x, dy, dw
@@ -193,6 +193,9 @@ struct PrimitiveDesc {
   /// Only for MatMul: c = addend + a * b. The addend has c's strides, and may
   /// be c itself.
   bool accumulate = false;
+  /// Only with `accumulate`, on CUDA: c = addend + (a * b + bias). The bias is
+  /// one row of c's type, for all rows of c, which is one row-major matrix.
+  bool hasBias = false;
   MatMulDesc matmul;       ///< for MatMul
   ConvDesc conv;           ///< for convolutions
   AttentionDesc attention; ///< for attention and its gradient

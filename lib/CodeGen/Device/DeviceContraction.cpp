@@ -88,9 +88,9 @@ Value codegen::linear(Emitter &e, ArrayRef<Value> values,
 //===----------------------------------------------------------------------===//
 
 DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
-                                    Operand a, Operand b, Operand c,
-                                    std::optional<Operand> addend) {
+                                    ArrayRef<Operand> operands) {
   const MatMulDesc &desc = primitive.matmul;
+  Operand a = operands[0], b = operands[1], c = operands.back();
   DeviceGemm gemm;
   gemm.batch = desc.batch[0] * desc.batch[1];
   gemm.m = desc.m;
@@ -100,35 +100,28 @@ DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
   gemm.operand = operandForm(a, b, gemm.type, primitive.precision);
   gemm.aElement = a.element;
   gemm.bElement = b.element;
+  using Strides = std::array<int64_t, 4>;
   auto offset = [desc](Emitter &e, Value batch, Value row, Value column,
-                       const int64_t (&batches)[2], int64_t rowStride,
-                       int64_t columnStride) {
+                       const Strides &strides) {
     SmallVector<Value> at = split(e, batch, {desc.batch[0], desc.batch[1]});
-    return linear(e, {at[0], at[1], row, column},
-                  {batches[0], batches[1], rowStride, columnStride});
+    return linear(e, {at[0], at[1], row, column}, strides);
   };
-  gemm.a = [=](Emitter &e, Value batch, Value row, Value column, Value inside) {
-    return a.place(
-        e, offset(e, batch, row, column, desc.aBatch, desc.aRow, desc.aCol),
-        inside);
+  auto elements = [=](Operand of, Strides strides) -> DeviceGemm::Element {
+    return [=](Emitter &e, Value batch, Value row, Value column, Value inside) {
+      return of.place(e, offset(e, batch, row, column, strides), inside);
+    };
   };
-  gemm.b = [=](Emitter &e, Value batch, Value row, Value column, Value inside) {
-    return b.place(
-        e, offset(e, batch, row, column, desc.bBatch, desc.bRow, desc.bCol),
-        inside);
-  };
+  Strides ofResult{desc.cBatch[0], desc.cBatch[1], desc.cRow, desc.cCol};
+  gemm.a = elements(a, {desc.aBatch[0], desc.aBatch[1], desc.aRow, desc.aCol});
+  gemm.b = elements(b, {desc.bBatch[0], desc.bBatch[1], desc.bRow, desc.bCol});
   gemm.store = [=](Emitter &e, Value batch, Value row, Value column, Value v) {
-    c.store(e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
-            v);
+    c.store(e, offset(e, batch, row, column, ofResult), v);
   };
   gemm.cElement = c.element;
-  if (addend)
-    gemm.addend = [=, d = *addend](Emitter &e, Value batch, Value row,
-                                   Value column, Value inside) {
-      return d.place(
-          e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
-          inside);
-    };
+  if (primitive.accumulate)
+    gemm.addend = elements(operands[2], ofResult);
+  if (primitive.hasBias)
+    gemm.bias = elements(operands[3], {0, 0, 0, 1});
   gemm.aAlongK = desc.aCol == 1;
   gemm.bAlongN = desc.bCol == 1;
   gemm.cAlongN = desc.cCol == 1;
@@ -223,13 +216,12 @@ private:
   }
 
   SmallVector<DeviceGemm, 0> describe() {
-    Operand first = operand(0), second = operand(1), third = operand(2);
-    if (code.primitive.accumulate)
-      return {
-          describeProduct(code.primitive, first, second, operand(3), third)};
+    SmallVector<Operand> all;
+    for (unsigned i = 0; i < code.primitiveArgs.size(); ++i)
+      all.push_back(operand(i));
     if (code.primitive.kind == PrimitiveKind::MatMul)
-      return {describeProduct(code.primitive, first, second, third)};
-    return describeConvolution(code.primitive, first, second, third);
+      return {describeProduct(code.primitive, all)};
+    return describeConvolution(code.primitive, all[0], all[1], all[2]);
   }
 
   std::optional<runtime::PrimitiveDesc> given;

@@ -55,10 +55,10 @@ Value formed(Emitter &e, Value elements, OperandForm as);
 Value linear(Emitter &e, ArrayRef<Value> values, ArrayRef<int64_t> strides);
 
 /// Describes the matmul of a checked descriptor, which may be added to a tensor
-/// with the result's strides.
-DeviceGemm describeProduct(const runtime::PrimitiveDesc &desc, Operand a,
-                           Operand b, Operand c,
-                           std::optional<Operand> addend = {});
+/// with the result's strides; operands and result are in the order of
+/// runtime::PrimitiveKind.
+DeviceGemm describeProduct(const runtime::PrimitiveDesc &desc,
+                           ArrayRef<Operand> operands);
 /// Describes the convolution of a checked descriptor, or one of its gradients,
 /// as matmuls that each make a part of the result; operands are in the order of
 /// runtime::PrimitiveKind.

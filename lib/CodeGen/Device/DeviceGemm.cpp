@@ -174,12 +174,25 @@ Value DeviceGemm::insideOf(Emitter &e, Value row, Value column) const {
   return inside;
 }
 
-/// Loads adjacent elements of the tensor that is added to, in the type of sums.
-Value DeviceGemm::loadAddend(Emitter &e, const Tile &tile, Value row,
-                             Value column, unsigned lanes) const {
-  Value loaded = addend(e, tile.batch, row, column, insideOf(e, row, column))
-                     .load(e, cElement, lanes);
-  return formed(e, loaded, {type});
+DeviceGemm::Added DeviceGemm::loadAdded(Emitter &e, const Tile &tile, Value row,
+                                        Value column, unsigned lanes) const {
+  auto load = [&](const Element &from) {
+    if (!from)
+      return Value();
+    Value loaded = from(e, tile.batch, row, column, insideOf(e, row, column))
+                       .load(e, cElement, lanes);
+    return formed(e, loaded, {type});
+  };
+  return {load(bias), load(addend)};
+}
+
+/// Returns addend + (sums + bias), as kernels of their own would add.
+Value DeviceGemm::plus(Emitter &e, Value sums, const Added &added) {
+  if (added.bias)
+    sums = arith::AddFOp::create(e.b, sums, added.bias);
+  if (added.addend)
+    sums = arith::AddFOp::create(e.b, added.addend, sums);
+  return sums;
 }
 
 /// Stores adjacent elements if they lie inside of the result.
@@ -207,19 +220,17 @@ void DeviceGemm::emitResults(Emitter &e, const Tile &tile,
   while (!results.empty()) {
     size_t lanes = results.front().sums.size();
     ArrayRef<Result> some = results.take_front(most / lanes);
-    SmallVector<Value> loaded;
-    if (addend && !tile.partial)
-      for (const Result &r : some)
-        loaded.push_back(loadAddend(e, tile, r.row, r.column, lanes));
+    SmallVector<Added> loaded(some.size());
+    if (!tile.partial)
+      for (auto [r, added] : llvm::zip_equal(some, loaded))
+        added = loadAdded(e, tile, r.row, r.column, lanes);
     for (auto [i, r] : llvm::enumerate(some)) {
       if (tile.partial) {
         emitPartial(e, tile, r);
         continue;
       }
-      Value sum = together(e, r.sums);
-      if (!loaded.empty())
-        sum = arith::AddFOp::create(e.b, loaded[i], sum);
-      emitStore(e, tile, r.row, r.column, sum);
+      emitStore(e, tile, r.row, r.column,
+                plus(e, together(e, r.sums), loaded[i]));
     }
     results = results.drop_front(some.size());
   }
@@ -357,9 +368,7 @@ void DeviceGemm::emitSum(Emitter &e, Value first) const {
   tile.batch = at[0];
   Value row = e.add(e.mul(at[1], e.index(shape.m)), in[1]),
         column = e.add(e.mul(at[2], e.index(shape.n)), in[2]);
-  Value before;
-  if (addend)
-    before = loadAddend(e, tile, row, column, unsigned(lanes));
+  Added added = loadAdded(e, tile, row, column, unsigned(lanes));
   Value total = arith::ConstantOp::create(e.b, e.b.getZeroAttr(loaded));
   total = e.forLoop(e.index(0), e.index(whole), kInFlight, total,
                     [&](Value part, ValueRange sum) {
@@ -367,7 +376,5 @@ void DeviceGemm::emitSum(Emitter &e, Value first) const {
                     })
               .front();
   total = some(e.index(whole), parts() - whole, total);
-  if (before)
-    total = arith::AddFOp::create(e.b, before, total);
-  emitStore(e, tile, row, column, total);
+  emitStore(e, tile, row, column, plus(e, total, added));
 }

@@ -79,6 +79,10 @@ struct DeviceGemm {
   /// Finds elements, by (batch, m, n), of the tensor that is added, which has
   /// the result's type and strides; null: nothing is added.
   Element addend;
+  /// Finds elements, by column, of the row that is added to each row of the
+  /// product, before the addend is; null: there is none. It has the result's
+  /// type.
+  Element bias;
   Type cElement; ///< type of the result's elements in memory
   /// The dimension of a slice along which adjacent threads load, because memory
   /// is contiguous along it; likewise for the result.
@@ -224,8 +228,13 @@ private:
   void emitGatheredResults(Emitter &e, const Tile &tile) const;
   void emitPartial(Emitter &e, const Tile &tile, const Result &result) const;
   Value insideOf(Emitter &e, Value row, Value column) const;
-  Value loadAddend(Emitter &e, const Tile &tile, Value row, Value column,
-                   unsigned lanes) const;
+  /// What is added to adjacent sums, in the type of sums.
+  struct Added {
+    Value bias, addend; ///< null: nothing
+  };
+  Added loadAdded(Emitter &e, const Tile &tile, Value row, Value column,
+                  unsigned lanes) const;
+  static Value plus(Emitter &e, Value sums, const Added &added);
   void emitStore(Emitter &e, const Tile &tile, Value row, Value column,
                  Value elements) const;
   Tile tileOf(Emitter &e, Value block) const;

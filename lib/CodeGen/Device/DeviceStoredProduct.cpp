@@ -127,6 +127,8 @@ private:
       KernelCode::BlockArg to{resultNumber, resultBytes(first)};
       if (desc.accumulate)
         block.args.push_back({numberOf(2), to.offset});
+      if (desc.hasBias) // one element for each column
+        block.args.push_back({numberOf(3), factor == 1 ? to.offset : 0});
       block.args.push_back(to);
       code.blocks.push_back(std::move(block));
     }

@@ -299,10 +299,10 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
   if (auto sum = dyn_cast<MatMulAddOp>(op)) {
     desc.kind = PrimitiveKind::MatMul;
     desc.accumulate = true;
-    return success(
-        succeeded(setArgs({sum.getLhs(), sum.getRhs(), sum.getAddend()})) &&
-        succeeded(
-            describeMatMul(sum, sum.getLhs(), sum.getRhs(), desc.matmul)));
+    desc.hasBias = bool(sum.getBias());
+    return success(succeeded(setArgs(llvm::to_vector(sum->getOperands()))) &&
+                   succeeded(describeMatMul(sum, sum.getLhs(), sum.getRhs(),
+                                            desc.matmul)));
   }
   if (auto conv = dyn_cast<ConvOp>(op)) {
     desc.kind = PrimitiveKind::ConvForward;

@@ -254,7 +254,8 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
   });
   io.list(m.primitives, 64, [&](auto &p) {
     io.field(p.kind), io.field(p.dtype), io.field(p.wideResult);
-    io.field(p.accumulate), io.field(p.precision), io.field(p.form);
+    io.field(p.accumulate), io.field(p.hasBias);
+    io.field(p.precision), io.field(p.form);
     matmulFields(io, p.matmul);
     convFields(io, p.conv);
     if (isAttention(p.kind))

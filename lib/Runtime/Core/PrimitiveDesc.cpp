@@ -120,7 +120,8 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
     if (m.batch[0] != 1 || m.batch[1] != 1)
       text += product(m.batch, 2) + ": ";
     return text + std::to_string(m.m) + "x" + std::to_string(m.n) + "x" +
-           std::to_string(m.k) + (desc.accumulate ? ", added" : "");
+           std::to_string(m.k) + (desc.accumulate ? ", added" : "") +
+           (desc.hasBias ? ", bias" : "");
   }
   if (isAttention(desc.kind)) {
     const AttentionDesc &a = desc.attention;
@@ -349,6 +350,11 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
            ": only products of f16 or bf16 have a wider result";
   if (desc.accumulate && desc.kind != PrimitiveKind::MatMul)
     return describe(desc) + ": only matrix products are added to a tensor";
+  const MatMulDesc &m = desc.matmul;
+  if (desc.hasBias &&
+      (!desc.accumulate || m.cCol != 1 || m.batch[0] != 1 || m.batch[1] != 1))
+    return describe(desc) + ": a bias is added to the rows of one matrix, "
+                            "together with a tensor";
   if (isConvolution(desc.kind) && (desc.conv.rank < 1 || desc.conv.rank > 3))
     return describe(desc) +
            ": convolutions have 1 to 3 spatial dimensions, "

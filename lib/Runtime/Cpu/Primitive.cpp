@@ -91,6 +91,10 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &given,
   }
   if (isOfRanks(desc.kind))
     return createOfRanks(desc);
+  if (desc.hasBias) {
+    error = describe(desc) + ": a bias is added on GPUs alone";
+    return nullptr;
+  }
   if (desc.dtype == DType::F64)
     return createBlas(desc, error);
   if (desc.dtype != DType::F32 && desc.dtype != DType::BF16 &&

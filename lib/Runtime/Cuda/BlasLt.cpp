@@ -8,8 +8,10 @@
 // strides is 1. Of two batch dimensions one is the library's; the other is
 // merged with it if the strides allow it, else it is a loop of launches. An
 // addend has c's strides, and is cuBLASLt's C with beta 1: in c's bytes, or
-// elsewhere. The compute type sets the precision to which the library may round
-// operands.
+// elsewhere. A bias over the columns of c is one over the library's rows, which
+// its epilogue adds; each launch writes the address into the descriptor, which
+// the library reads before it returns. The compute type sets the precision to
+// which the library may round operands.
 //
 //===----------------------------------------------------------------------===//
 #include "BlasLt.h"
@@ -111,7 +113,7 @@ public:
            const Product &product, const Room &room)
       : lt(lt), handle(handle), product(product), workspace(room.workspace),
         arenaAlignment(room.alignment), isF64(desc.dtype == DType::F64),
-        accumulates(desc.accumulate),
+        accumulates(desc.accumulate), hasBias(desc.hasBias),
         types{desc.dtype, desc.dtype,
               desc.wideResult ? DType::F32 : desc.dtype} {}
   ~LtKernel() override;
@@ -125,6 +127,9 @@ public:
 
 private:
   int describe(const Operand &operand, void *&layout, int64_t &op);
+  int setBias(DevicePointer bias) {
+    return lt.descSet(desc, kLtDescBiasPointer, &bias, sizeof(bias));
+  }
   int64_t alignment() const;
   /// Returns the bytes from one matrix of an outer batch to the next.
   int64_t stepOf(const Operand &o) const {
@@ -136,8 +141,8 @@ private:
   Product product;
   int64_t workspace, arenaAlignment;
   bool isF64;
-  bool accumulates; ///< args: a, b, addend, c
-  DType types[3];   ///< types of a, b and c
+  bool accumulates, hasBias; ///< args: a, b, [addend], [bias], c
+  DType types[3];            ///< types of a, b and c
   void *desc = nullptr, *layouts[3] = {nullptr, nullptr, nullptr};
   LtAlgorithm algorithm = {};
 };
@@ -202,6 +207,12 @@ int LtKernel::describe(const PrimitiveDesc &primitive) {
       status = lt.descSet(desc, i == 0 ? kLtDescTransA : kLtDescTransB, &value,
                           sizeof(value));
   }
+  const int32_t epilogue = kLtEpilogueBias;
+  if (status == 0 && hasBias)
+    status = lt.descSet(desc, kLtDescEpilogue, &epilogue, sizeof(epilogue));
+  // Algorithms are chosen by the alignment of an address.
+  if (status == 0 && hasBias)
+    status = setBias(static_cast<DevicePointer>(alignment()));
   return status;
 }
 
@@ -268,12 +279,14 @@ bool LtKernel::enqueue(const Places &places, Stream stream,
           static_cast<DevicePointer>(i * stepOf(o)));
     };
     void *addend = at(product.result);
-    void *result = accumulates ? at(product.result, 1) : addend;
-    int status = lt.matmul(handle, desc, alpha, at(product.first), layouts[0],
-                           at(product.second), layouts[1], beta, addend,
-                           layouts[2], result, layouts[2], &algorithm,
-                           reinterpret_cast<void *>(places.workspace),
-                           static_cast<size_t>(workspace), stream);
+    void *result = at(product.result, accumulates + hasBias);
+    int status = hasBias ? setBias(places.args[3]) : 0;
+    if (status == 0)
+      status = lt.matmul(handle, desc, alpha, at(product.first), layouts[0],
+                         at(product.second), layouts[1], beta, addend,
+                         layouts[2], result, layouts[2], &algorithm,
+                         reinterpret_cast<void *>(places.workspace),
+                         static_cast<size_t>(workspace), stream);
     if (status != 0) {
       error = "cublasLtMatmul gives status " + statusText(status, lt.words);
       return false;

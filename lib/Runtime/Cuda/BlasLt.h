@@ -38,6 +38,9 @@ enum LtNumber : int {
   kLtComputeFastTF32 = 77,
   kLtDescTransA = 3,
   kLtDescTransB = 4,
+  kLtDescEpilogue = 7,
+  kLtDescBiasPointer = 8,
+  kLtEpilogueBias = 4, ///< a vector over the rows of D, of its type, is added
   kLtLayoutBatchCount = 5,
   kLtLayoutBatchOffset = 6,
   kLtPrefMaxWorkspace = 1,

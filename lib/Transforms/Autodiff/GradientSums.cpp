@@ -122,9 +122,9 @@ Value GradientSums::growSum(Value sum, Value gradient) {
   auto product = gradient.getDefiningOp<MatMulOp>();
   if (!product || !gradient.use_empty() || tensorType(gradient).getRank() != 2)
     return {};
-  return MatMulAddOp::create(builder, product.getLoc(), product.getLhs(),
-                             product.getRhs(), sum, product.getTransposeLhs(),
-                             product.getTransposeRhs());
+  return MatMulAddOp::create(
+      builder, product.getLoc(), product.getLhs(), product.getRhs(), sum,
+      /*bias=*/Value(), product.getTransposeLhs(), product.getTransposeRhs());
 }
 
 void GradientSums::add(Value value, Value gradient, bool owned) {

@@ -112,7 +112,7 @@ static void grow(AddOp sum, const Terms &terms) {
         FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()});
     auto added = MatMulAddOp::create(
         builder, loc, product.getLhs(), product.getRhs(), addend,
-        product.getTransposeLhs(), product.getTransposeRhs());
+        /*bias=*/Value(), product.getTransposeLhs(), product.getTransposeRhs());
     bool last = product == terms.products.back();
     copyWishes({last ? sum : product.getOperation(), product}, added);
     grown = added;

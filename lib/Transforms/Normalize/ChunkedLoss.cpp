@@ -213,7 +213,7 @@ static Value addProduct(LinearCrossEntropyGradOp op, TensorBuilder &b,
   bool transposed = op.getTransposeWeight();
   Value lhs = transposed ? gradient : input;
   Value rhs = transposed ? input : gradient;
-  return sum ? b.make<MatMulAddOp>(lhs, rhs, sum, true, false)
+  return sum ? b.make<MatMulAddOp>(lhs, rhs, sum, /*bias=*/Value(), true, false)
              : b.make<MatMulOp>(lhs, rhs, true, false);
 }
 

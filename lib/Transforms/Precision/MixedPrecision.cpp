@@ -229,10 +229,7 @@ KernelCallOp MixedPrecisionRewriter::replaceCall(KernelCallOp call,
 void MixedPrecisionRewriter::rewriteProduct(KernelCallOp call,
                                             Storage storage) {
   auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-  Value addend;
-  for (OpOperand &operand : call->getOpOperands())
-    if (isAddend(kernel, operand.getOperandNumber()))
-      addend = operand.get();
+  Value addend = addendOf(call, kernel);
   // What a product is added to has its result's type. Where that is f32, so is
   // a sum that grows.
   bool grows = !codegen.target->traits.addsToTensors &&

@@ -35,6 +35,17 @@ bool codegen::isAddend(func::FuncOp kernel, unsigned argument) {
                       });
 }
 
+Value codegen::addendOf(KernelCallOp call, func::FuncOp kernel) {
+  auto shapeOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape();
+  };
+  for (OpOperand &operand : call->getOpOperands())
+    if (isAddend(kernel, operand.getOperandNumber()) &&
+        shapeOf(operand.get()) == shapeOf(call.getResult(0)))
+      return operand.get();
+  return {};
+}
+
 bool codegen::isOnlyAddend(Value value, const SymbolTable &symbols) {
   return !value.use_empty() &&
          llvm::all_of(value.getUses(), [&](OpOperand &use) {
@@ -201,11 +212,8 @@ Storage StorageTypes::ofOp(Operation *op) const {
 /// Returns whether the product is added to a tensor that is not stored in 16
 /// bits: the sum has its type, as that of an elementwise kernel would.
 bool StorageTypes::addsToFull(KernelCallOp call) const {
-  auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-  return llvm::any_of(call->getOpOperands(), [&](OpOperand &operand) {
-    return isAddend(kernel, operand.getOperandNumber()) &&
-           of(operand.get()) != Storage::Low;
-  });
+  Value addend = addendOf(call, symbols.lookup<func::FuncOp>(call.getCallee()));
+  return addend && of(addend) != Storage::Low;
 }
 
 void StorageTypes::classify(KernelCallOp call) {

@@ -51,6 +51,9 @@ inline constexpr int64_t kKeptCasts = 8;
 /// Returns whether a library kernel adds its argument of this number to a
 /// product, rather than to multiply it.
 bool isAddend(mlir::func::FuncOp kernel, unsigned argument);
+/// Returns the tensor like its result that the call adds a product to, or null:
+/// a bias is none.
+mlir::Value addendOf(KernelCallOp call, mlir::func::FuncOp kernel);
 /// Returns whether products are added to the value, and nothing else reads it.
 bool isOnlyAddend(mlir::Value value, const mlir::SymbolTable &symbols);
 /// Returns whether attention (or its gradient) reads the operand in the type of

@@ -47,6 +47,28 @@ func.func @stream(%x: tensor<16x32xf32> {ckopt.role = "input"}, %a: tensor<16x64
 
 // -----
 
+// A bias has the type of the sum: f32 beside a stream of f32, and beside one of 16 bits that, for
+// which the library has no other.
+// CUDA-LABEL: func.func @bias
+// CUDA: %[[S:.*]] = ckopt.kernel_call @k_library_0_bf16_f32(%{{.*}}, %{{.*}}, %arg0, %arg4) : (tensor<16x64xbf16>, tensor<64x32xbf16>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<16x32xf32>
+// CUDA: %[[P:.*]] = ckopt.kernel_call @k_library_1_bf16(%{{.*}}) {{.*}} -> tensor<16x32xbf16>
+// CUDA: %[[B:.*]] = ckopt.kernel_call @k_cast{{.*}}(%arg4) : (tensor<32xf32>) -> tensor<32xbf16>
+// CUDA: ckopt.kernel_call @k_library_0_bf16(%{{.*}}, %{{.*}}, %[[P]], %[[B]]) : (tensor<16x64xbf16>, tensor<64x32xbf16>, tensor<16x32xbf16>, tensor<32xbf16>) -> tensor<16x32xbf16>
+// HALF-LABEL: func.func @bias
+// HALF: ckopt.kernel_call @k_library_0_f16_f32({{.*}} : (tensor<16x64xf16>, tensor<64x32xf16>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<16x32xf32>
+func.func @bias(%x: tensor<16x32xf32> {ckopt.role = "input"}, %a: tensor<16x64xf32> {ckopt.role = "input"},
+    %w: tensor<64x32xf32> {ckopt.role = "parameter"}, %v: tensor<32x32xf32> {ckopt.role = "parameter"},
+    %b: tensor<32xf32> {ckopt.role = "parameter"}) -> tensor<16x32xf32> {
+  %0 = ckopt.matmul_add %a, %w, %x bias %b : (tensor<16x64xf32>, tensor<64x32xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<16x32xf32>
+  %1 = ckopt.softmax %0 {axis = 1} : (tensor<16x32xf32>) -> tensor<16x32xf32>
+  %2 = ckopt.matmul %1, %v : (tensor<16x32xf32>, tensor<32x32xf32>) -> tensor<16x32xf32>
+  %3 = ckopt.matmul_add %a, %w, %2 bias %b : (tensor<16x64xf32>, tensor<64x32xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<16x32xf32>
+  %4 = ckopt.softmax %3 {axis = 1} : (tensor<16x32xf32>) -> tensor<16x32xf32>
+  return %4 : tensor<16x32xf32>
+}
+
+// -----
+
 // A value that is multiplied, and added as it is: in 16 bits and in f32.
 // CHECK-LABEL: func.func @both
 // CHECK: %[[X:.*]] = ckopt.kernel_call @k_cast(%arg0) : (tensor<16x16xf32>) -> tensor<16x16xbf16>

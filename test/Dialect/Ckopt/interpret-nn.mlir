@@ -18,15 +18,18 @@ func.func @main() -> (tensor<2x2x1xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
 // -----
 
 // A product that is added to a matrix, by both transposes: A = [1 2; 3 4].
-func.func @main() -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+func.func @main() -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
   %a = ckopt.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   %c = ckopt.constant dense<[[100.0, 200.0], [300.0, 400.0]]> : tensor<2x2xf32>
   %0 = ckopt.matmul_add %a, %a, %c {transpose_lhs} : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
   %1 = ckopt.matmul_add %a, %a, %c {transpose_rhs} : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
-  return %0, %1 : tensor<2x2xf32>, tensor<2x2xf32>
+  %d = ckopt.constant dense<[1000.0, 2000.0]> : tensor<2xf32>
+  %2 = ckopt.matmul_add %a, %a, %c bias %d {transpose_rhs} : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
+  return %0, %1, %2 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
 }
 // CHECK:      result 0: tensor<2x2xf32> [110, 214, 314, 420]
 // CHECK-NEXT: result 1: tensor<2x2xf32> [105, 211, 311, 425]
+// CHECK-NEXT: result 2: tensor<2x2xf32> [1105, 2211, 1311, 2425]
 
 // -----
 

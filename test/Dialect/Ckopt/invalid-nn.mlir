@@ -29,6 +29,24 @@ func.func @matmul_add_types(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %c: tensor
 
 // -----
 
+func.func @matmul_add_bias_size(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>, %c: tensor<2x4xf32>, %d: tensor<2xf32>) {
+  // expected-error @+2 {{the bias of 'tensor<2x4xf32>' is 'tensor<4xf32>', not 'tensor<2xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.matmul_add %a, %b, %c bias %d : (tensor<2x3xbf16>, tensor<3x4xbf16>, tensor<2x4xf32>, tensor<2xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_add_bias_type(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>, %c: tensor<2x4xf32>, %d: tensor<4xbf16>) {
+  // expected-error @+2 {{the bias of 'tensor<2x4xf32>' is 'tensor<4xf32>', not 'tensor<4xbf16>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.matmul_add %a, %b, %c bias %d : (tensor<2x3xbf16>, tensor<3x4xbf16>, tensor<2x4xf32>, tensor<4xbf16>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @matmul_rank(%a: tensor<3xf32>, %b: tensor<3x4xf32>) {
   // expected-error @+2 {{matmul needs operands of rank 2 or more}}
   // expected-error @+1 {{failed to infer returned types}}

@@ -18,6 +18,13 @@ func.func @matmul_add(%a: tensor<4x2xbf16>, %b: tensor<4x7xbf16>, %c: tensor<2x7
   return %0 : tensor<2x7xf32>
 }
 
+// CHECK-LABEL: func @matmul_add_bias
+func.func @matmul_add_bias(%a: tensor<2x4xbf16>, %b: tensor<7x4xbf16>, %c: tensor<2x7xf32>, %d: tensor<7xf32>) -> tensor<2x7xf32> {
+  // CHECK: ckopt.matmul_add %{{.*}}, %{{.*}}, %{{.*}} bias %{{.*}} {transpose_rhs} : (tensor<2x4xbf16>, tensor<7x4xbf16>, tensor<2x7xf32>, tensor<7xf32>) -> tensor<2x7xf32>
+  %0 = ckopt.matmul_add %a, %b, %c bias %d {transpose_rhs} : (tensor<2x4xbf16>, tensor<7x4xbf16>, tensor<2x7xf32>, tensor<7xf32>) -> tensor<2x7xf32>
+  return %0 : tensor<2x7xf32>
+}
+
 // CHECK-LABEL: func @conv
 func.func @conv(%x: tensor<2x4x9xf32>, %w: tensor<6x2x3xf32>) {
   // CHECK: ckopt.conv %{{.*}}, %{{.*}} {dilations = array<i64: 2>, groups = 2 : i64, pads_high = array<i64: 0>, pads_low = array<i64: 1>, strides = array<i64: 2>} : (tensor<2x4x9xf32>, tensor<6x2x3xf32>) -> tensor<2x6x3xf32>

@@ -33,6 +33,9 @@ struct Layout {
 struct Desc {
   int compute = 0, scale = 0;
   int32_t turn[2] = {0, 0};
+  uint32_t epilogue = 1; ///< nothing
+  const void *bias = nullptr;
+  bool hasBias() const { return epilogue == kLtEpilogueBias; }
 };
 struct Preference {
   uint64_t workspace = 0;
@@ -100,6 +103,8 @@ void multiply(const Desc &desc, const Layout &a, const Layout &b,
   auto *x = static_cast<const T *>(first), *y = static_cast<const T *>(second);
   auto *c = static_cast<const Result *>(addend);
   auto *z = static_cast<Result *>(result);
+  auto *bias =
+      static_cast<const Result *>(desc.hasBias() ? desc.bias : nullptr);
   Rounding rounding = roundingOf(desc.compute).value_or(Rounding::None);
   int64_t inner = desc.turn[0] ? a.rows : a.cols;
   for (int64_t batch = 0; batch < d.batch; ++batch)
@@ -113,6 +118,8 @@ void multiply(const Desc &desc, const Layout &a, const Layout &b,
                  take(y[batch * b.batchOffset + right], rounding);
         }
         int64_t at = batch * d.batchOffset + i + j * d.leading;
+        if (bias)
+          sum += take(bias[i], Rounding::None);
         if (addend)
           sum += take(c[at], Rounding::None);
         z[at] = Result(sum);
@@ -134,13 +141,16 @@ auto multiplyOf(int type, int result) {
   }
 }
 
+size_t bytesOf(const Layout &l, int64_t elements) {
+  return static_cast<size_t>(elements) * (l.type == kLtTypeF64   ? 8
+                                          : l.type == kLtTypeF32 ? 4
+                                                                 : 2);
+}
+
 /// Returns the bytes from the first to the last element.
 size_t span(const Layout &l) {
-  int64_t last =
-      (l.batch - 1) * l.batchOffset + (l.cols - 1) * l.leading + l.rows;
-  return static_cast<size_t>(last) * (l.type == kLtTypeF64   ? 8
-                                      : l.type == kLtTypeF32 ? 4
-                                                             : 2);
+  return bytesOf(l, (l.batch - 1) * l.batchOffset + (l.cols - 1) * l.leading +
+                        l.rows);
 }
 
 } // namespace
@@ -175,7 +185,9 @@ STANDIN int cublasLtMatmulDescCreate(void **desc, int compute, int scale) {
                      std::to_string(compute));
   if (compute != kLtComputeF64 && !roundingOf(compute))
     return kInvalid;
-  *desc = new Desc{compute, scale, {0, 0}};
+  auto *made = new Desc;
+  made->compute = compute, made->scale = scale;
+  *desc = made;
   return 0;
 }
 STANDIN int cublasLtMatmulDescDestroy(void *desc) {
@@ -184,11 +196,16 @@ STANDIN int cublasLtMatmulDescDestroy(void *desc) {
 }
 STANDIN int cublasLtMatmulDescSetAttribute(void *desc, int attribute,
                                            const void *value, size_t size) {
-  if ((attribute != kLtDescTransA && attribute != kLtDescTransB) || size != 4)
+  auto *d = static_cast<Desc *>(desc);
+  if ((attribute == kLtDescTransA || attribute == kLtDescTransB) && size == 4)
+    std::memcpy(&d->turn[attribute - kLtDescTransA], value, 4);
+  else if (attribute == kLtDescEpilogue && size == 4)
+    std::memcpy(&d->epilogue, value, 4);
+  else if (attribute == kLtDescBiasPointer && size == sizeof(d->bias))
+    std::memcpy(&d->bias, value, size);
+  else
     return kInvalid;
-  std::memcpy(&static_cast<Desc *>(desc)->turn[attribute - kLtDescTransA],
-              value, 4);
-  return 0;
+  return d->epilogue == 1 || d->hasBias() ? 0 : kInvalid;
 }
 
 STANDIN int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows,
@@ -247,15 +264,20 @@ STANDIN int cublasLtMatmulAlgoGetHeuristic(void *, void *desc, void *aLayout,
                                            LtResult *results, int *count) {
   Machine &machine = Machine::get();
   auto *p = static_cast<Preference *>(preference);
+  auto *d = static_cast<Desc *>(desc);
   machine.log("cublasLtMatmulAlgoGetHeuristic workspace " +
               std::to_string(p->workspace) + " alignment " +
-              std::to_string(p->alignment));
+              std::to_string(p->alignment) + (d->hasBias() ? " bias" : ""));
+  // The library takes the alignment from the address.
+  auto address = reinterpret_cast<uint64_t>(d->bias);
+  if (d->hasBias() && (!address || address % p->alignment))
+    machine.violation("a bias of another alignment");
   if (p->reductions & 1) // the library may add into the result
     machine.violation("asks for algorithms whose order is not fixed");
   *count = 0;
   if (machine.refuses("cublaslt"))
     return kUnsupported;
-  if (!supported(*static_cast<Desc *>(desc), *static_cast<Layout *>(aLayout),
+  if (!supported(*d, *static_cast<Layout *>(aLayout),
                  *static_cast<Layout *>(bLayout),
                  *static_cast<Layout *>(dLayout)))
     return kUnsupported;
@@ -305,6 +327,8 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
       reinterpret_cast<uint64_t>(workspace) % 256 != 0 ||
       !inside(a, span(left)) || !inside(b, span(right)) ||
       !inside(d, span(result)) || (kept != 0 && !inside(c, span(result))) ||
+      (product.hasBias() &&
+       !inside(product.bias, bytesOf(result, result.rows))) ||
       !inside(workspace, workspaceBytes)) {
     machine.violation("a product outside of live memory, or by an algorithm "
                       "that was not offered");

@@ -418,8 +418,10 @@ test::roundedOperands(const KernelJit &jit, ArrayRef<reference::Tensor> inputs,
   std::vector<reference::Tensor> operands = inputs.vec();
   const KernelCode &code = jit.code();
   for (auto [i, operand] : llvm::enumerate(operands)) {
-    bool isAddend = code.primitive.accumulate && code.primitiveArgs[2] == i;
-    if (precision != runtime::ProductPrecision::F32 && !isAddend &&
+    bool isAdded =
+        code.primitive.accumulate &&
+        llvm::is_contained(llvm::drop_begin(code.primitiveArgs, 2), i);
+    if (precision != runtime::ProductPrecision::F32 && !isAdded &&
         operand.getType().getElementType().isF32())
       roundOperand(operand, precision);
   }

@@ -72,6 +72,10 @@ CKOPT_INFER(MatMulAddOp) {
          (lhs.getElementType().isBF16() || lhs.getElementType().isF16()))))
     return emitOptionalError(loc, "element types do not fit: ", addend, " + ",
                              lhs, " x ", rhs);
+  auto row = RankedTensorType::get(addend.getDimSize(1), wide);
+  if (adaptor.getBias() && adaptor.getBias().getType() != row)
+    return emitOptionalError(loc, "the bias of ", addend, " is ", row, ", not ",
+                             adaptor.getBias().getType());
   results.push_back(addend);
   return success();
 }

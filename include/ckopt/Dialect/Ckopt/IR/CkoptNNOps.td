@@ -33,17 +33,19 @@ def Ckopt_MatMulOp : Ckopt_InferOp<"matmul", "Library", [SampleAxisOpInterface, 
 }
 
 def Ckopt_MatMulAddOp : Ckopt_InferOp<"matmul_add", "Library", [ContractionOpInterface]> {
-  let summary = "addend + lhs rhs, of two matrices; `transpose_*` swaps an operand's dimensions";
+  let summary = "addend + (lhs rhs + bias), of two matrices; `transpose_*` swaps an operand's dimensions";
   let description = [{
     A sum that grows product by product, in the addend's bytes where a plan
-    allows it. lhs and rhs may be halves with an addend and a result of f32.
+    allows it. lhs and rhs may be halves with an addend and a result of f32. A
+    bias has the result's type, and an element for each of its columns; only
+    targets that add to tensors take it.
   }];
-  let arguments = (ins Ckopt_FloatTensor:$lhs, Ckopt_FloatTensor:$rhs, Ckopt_FloatTensor:$addend, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let arguments = (ins Ckopt_FloatTensor:$lhs, Ckopt_FloatTensor:$rhs, Ckopt_FloatTensor:$addend, Optional<Ckopt_FloatTensor>:$bias, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Ckopt_FloatTensor:$output);
-  let assemblyFormat = "$lhs `,` $rhs `,` $addend attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$lhs `,` $rhs `,` $addend (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Contraction<"Product">.decl # [{
     double getFlops();
-    bool isFactor(unsigned index) { return index != 2; }
+    bool isFactor(unsigned index) { return index < 2; }
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() { return {{2, 0}}; }
   }];
 }
