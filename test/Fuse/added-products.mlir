@@ -91,7 +91,82 @@ func.func @two_uses(%a: tensor<8x16xf32>, %x: tensor<8x4xf32>, %w: tensor<16x4xf
 
 // -----
 
-// A kernel that does more than to add tensors stays: one that repeats a bias.
+// A linear layer's bias goes along with its product, in any shape that is one row.
+// CHECK-LABEL: func.func @linear
+// CHECK: %[[X:.*]] = ckopt.reshape %arg2 : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+// CHECK: ckopt.kernel_call @[[LINEAR:k_library_[0-9]+]](%arg0, %arg1, %[[X]], %arg3)
+// CHECK: %[[ROW:.*]] = ckopt.reshape %arg4 : (tensor<1x6xf32>) -> tensor<6xf32>
+// CHECK: ckopt.kernel_call @[[LINEAR]](%{{.*}}, %{{.*}}, %{{.*}}, %[[ROW]])
+// CHECK: %[[HEADS:.*]] = ckopt.reshape %arg5 : (tensor<3x2xf32>) -> tensor<6xf32>
+// CHECK: ckopt.kernel_call @[[LINEAR]](%{{.*}}, %{{.*}}, %{{.*}}, %[[HEADS]])
+// CHECK-NOT: @k_elementwise
+// CHECK: func.func private @[[LINEAR]]
+// CHECK-NEXT: ckopt.matmul_add %arg0, %arg1, %arg2 bias %arg3 :
+func.func @linear(%a: tensor<8x16xf32>, %w: tensor<16x6xf32>, %x: tensor<2x4x6xf32>, %b: tensor<6xf32>, %c: tensor<1x6xf32>, %d: tensor<3x2xf32>, %y: tensor<2x4x3x2xf32>) -> (tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4x3x2xf32>) {
+  %0 = ckopt.matmul %a, %w : (tensor<8x16xf32>, tensor<16x6xf32>) -> tensor<8x6xf32>
+  %1 = ckopt.reshape %0 : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  %2 = ckopt.add %b, %1 : (tensor<6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  %3 = ckopt.add %x, %2 : (tensor<2x4x6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  %4 = ckopt.matmul %a, %w : (tensor<8x16xf32>, tensor<16x6xf32>) -> tensor<8x6xf32>
+  %5 = ckopt.reshape %4 : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  %6 = ckopt.add %5, %c : (tensor<2x4x6xf32>, tensor<1x6xf32>) -> tensor<2x4x6xf32>
+  %7 = ckopt.add %6, %3 : (tensor<2x4x6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  %8 = ckopt.matmul %a, %w : (tensor<8x16xf32>, tensor<16x6xf32>) -> tensor<8x6xf32>
+  %9 = ckopt.reshape %8 : (tensor<8x6xf32>) -> tensor<2x4x3x2xf32>
+  %10 = ckopt.add %9, %d : (tensor<2x4x3x2xf32>, tensor<3x2xf32>) -> tensor<2x4x3x2xf32>
+  %11 = ckopt.add %y, %10 : (tensor<2x4x3x2xf32>, tensor<2x4x3x2xf32>) -> tensor<2x4x3x2xf32>
+  return %3, %7, %11 : tensor<2x4x6xf32>, tensor<2x4x6xf32>, tensor<2x4x3x2xf32>
+}
+
+// -----
+
+// What repeats along rows, or along some of the product's columns, is no bias of it.
+// CHECK-LABEL: func.func @rows
+// CHECK-NOT: matmul_add
+func.func @rows(%a: tensor<8x16xf32>, %w: tensor<16x8xf32>, %x: tensor<8x8xf32>, %y: tensor<8x4x2xf32>, %b: tensor<8x1xf32>, %c: tensor<2xf32>) -> (tensor<8x8xf32>, tensor<8x4x2xf32>) {
+  %0 = ckopt.matmul %a, %w : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = ckopt.add %0, %b : (tensor<8x8xf32>, tensor<8x1xf32>) -> tensor<8x8xf32>
+  %2 = ckopt.add %x, %1 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = ckopt.matmul %a, %w : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %4 = ckopt.reshape %3 : (tensor<8x8xf32>) -> tensor<8x4x2xf32>
+  %5 = ckopt.add %4, %c : (tensor<8x4x2xf32>, tensor<2xf32>) -> tensor<8x4x2xf32>
+  %6 = ckopt.add %y, %5 : (tensor<8x4x2xf32>, tensor<8x4x2xf32>) -> tensor<8x4x2xf32>
+  return %2, %6 : tensor<8x8xf32>, tensor<8x4x2xf32>
+}
+
+// -----
+
+// A bias of the tensor that is added to, or of the whole sum, would change the order of additions.
+// CHECK-LABEL: func.func @order
+// CHECK-NOT: matmul_add
+func.func @order(%a: tensor<8x16xf32>, %w: tensor<16x4xf32>, %x: tensor<8x4xf32>, %b: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = ckopt.matmul %a, %w : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  %1 = ckopt.add %x, %b : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  %2 = ckopt.add %1, %0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %3 = ckopt.matmul %a, %w : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  %4 = ckopt.add %x, %3 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %5 = ckopt.add %4, %b : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  return %2, %5 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+
+// -----
+
+// Two products with biases, or one of them with one, stay.
+// CHECK-LABEL: func.func @biases
+// CHECK-NOT: matmul_add
+func.func @biases(%a: tensor<8x16xf32>, %w: tensor<16x4xf32>, %x: tensor<8x4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) -> tensor<8x4xf32> {
+  %0 = ckopt.matmul %a, %w : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  %1 = ckopt.add %0, %b : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  %2 = ckopt.matmul %a, %w : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  %3 = ckopt.add %2, %c : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  %4 = ckopt.add %1, %3 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %5 = ckopt.add %x, %4 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %5 : tensor<8x4xf32>
+}
+
+// -----
+
+// A kernel that does more than to add tensors stays: a bias alone has no tensor to add to.
 // CHECK-LABEL: func.func @bias
 // CHECK-NOT: matmul_add
 func.func @bias(%a: tensor<8x16xf32>, %b: tensor<4xf32>, %x: tensor<8x4xf32>, %y: tensor<8x4xf32>, %w: tensor<16x4xf32>) -> tensor<8x4xf32> {

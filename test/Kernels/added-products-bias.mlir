@@ -39,3 +39,15 @@ func.func @widths(%a: tensor<104x133xbf16>, %b: tensor<104x70xbf16> {test.range 
   %4 = ckopt.matmul_add %k, %l, %m bias %t {transpose_lhs} : (tensor<90x67xf64>, tensor<90x71xf64>, tensor<67x71xf64>, tensor<71xf64>) -> tensor<67x71xf64>
   return
 }
+
+// The bias is added first, as a kernel of its own would: 2^24 + (5 + 1), where 2^24 + 5 is no number
+// of f32 and (2^24 + 5) + 1 is 2^24 + 4.
+// CHECK: @order: 2 kernels, 0 as code of the CPU, 2 as PTX
+func.func @order(%a: tensor<6x5xf32> {test.range = array<f64: 1.0, 1.0>}, %b: tensor<5x8xf32> {test.range = array<f64: 1.0, 1.0>},
+    %c: tensor<6x8xf32> {test.range = array<f64: 16777216.0, 16777216.0>}, %d: tensor<8xf32> {test.range = array<f64: 1.0, 1.0>},
+    %e: tensor<64x640xf32> {test.range = array<f64: 0.0078125, 0.0078125>}, %f: tensor<640x8xf32> {test.range = array<f64: 1.0, 1.0>},
+    %g: tensor<64x8xf32> {test.range = array<f64: 16777216.0, 16777216.0>}) attributes {test.tolerance = array<f64: 1.0e-12, 1.0e-12>} {
+  %0 = ckopt.matmul_add %a, %b, %c bias %d : (tensor<6x5xf32>, tensor<5x8xf32>, tensor<6x8xf32>, tensor<8xf32>) -> tensor<6x8xf32>
+  %1 = ckopt.matmul_add %e, %f, %g bias %d : (tensor<64x640xf32>, tensor<640x8xf32>, tensor<64x8xf32>, tensor<8xf32>) -> tensor<64x8xf32>
+  return
+}

@@ -30,7 +30,7 @@ def FusePass : Pass<"fuse", "mlir::ModuleOp"> {
 
     With `adds-products` a product of matrices that only a kernel of additions would read becomes a
     `matmul_add`, where that moves fewer bytes: a residual, and sums of products, grow as products
-    are stored.
+    are stored. The bias of a linear layer goes along with a single product.
   }];
   let options = [
     Option<"group", "group", "bool", "true",

@@ -14,6 +14,8 @@
 // 32 if the other term is: then this holds for a single product, and if no
 // product reads the sum, which would need a copy in 16 bits from a kernel of
 // its own. Two other terms need a kernel that adds these, and gain nothing.
+// A linear layer's bias is read once for all rows: where a single product is
+// added to another term, it goes along.
 //
 // Guarantee: the sum is rounded no more often than before, and its terms are
 // added in the order of the operands; what is rewritten depends on the program
@@ -33,6 +35,7 @@ namespace {
 struct Terms {
   SmallVector<Value> others;
   SmallVector<MatMulOp> products;
+  SmallVector<Value> biases; ///< each is added to a product of its own first
 };
 } // namespace
 
@@ -62,9 +65,39 @@ static bool isMultiplied(Value value) {
   });
 }
 
+/// Returns whether the value is added to all rows of a product with this many
+/// columns, which is reshaped to the sum's type.
+static bool isBias(Value value, RankedTensorType sum, int64_t columns) {
+  RankedTensorType type = tensorType(value);
+  ArrayRef<int64_t> shape =
+      type.getShape().drop_while([](int64_t size) { return size == 1; });
+  return type.getElementType() == sum.getElementType() && isRowMajor(type) &&
+         type.getNumElements() == columns &&
+         shape.size() <= size_t(sum.getRank()) &&
+         shape == sum.getShape().take_back(shape.size());
+}
+
+/// Collects a product and its bias, if these are what the sum adds.
+static bool collectLinear(AddOp sum, const Unit &unit, Terms &terms) {
+  for (auto [value, bias] : {std::pair(sum.getLhs(), sum.getRhs()),
+                             std::pair(sum.getRhs(), sum.getLhs())}) {
+    MatMulOp product = productOf(value);
+    if (!product || value.getType() != sum.getType() ||
+        !unit.inputs.contains(value) || !unit.inputs.contains(bias) ||
+        !isBias(bias, sum.getType(), product.getType().getDimSize(1)))
+      continue;
+    terms.products.push_back(product);
+    terms.biases.push_back(bias);
+    return true;
+  }
+  return false;
+}
+
 /// Collects the stored terms of a sum that one kernel makes; returns false
 /// where it does more than to add tensors of one type.
 static bool collect(AddOp sum, const Unit &unit, Terms &terms) {
+  if (collectLinear(sum, unit, terms))
+    return true;
   for (Value term : sum->getOperands()) {
     if (term.getType() != sum.getType())
       return false;
@@ -83,14 +116,16 @@ static bool collect(AddOp sum, const Unit &unit, Terms &terms) {
 
 /// Returns whether sums that grow move fewer bytes.
 static bool pays(AddOp sum, const Terms &terms, bool rounds) {
-  if (terms.products.empty() || terms.others.size() > 1)
+  if (terms.products.empty() || terms.others.size() > 1 ||
+      (!terms.biases.empty() &&
+       (terms.products.size() > 1 || terms.others.empty())))
     return false;
   return !rounds || terms.others.empty() ||
          (terms.products.size() == 1 && !isMultiplied(sum));
 }
 
-/// Returns the value as a matrix of this type.
-static Value asMatrix(OpBuilder &builder, Value value, RankedTensorType type) {
+/// Returns the value with the shape of this type.
+static Value shaped(OpBuilder &builder, Value value, RankedTensorType type) {
   return value.getType() == type
              ? value
              : ReshapeOp::create(builder, value.getLoc(), type, value);
@@ -106,18 +141,22 @@ static void grow(AddOp sum, const Terms &terms) {
       grown = product;
       continue;
     }
-    Value addend =
-        asMatrix(builder, grown ? grown : terms.others.front(), type);
+    Value addend = shaped(builder, grown ? grown : terms.others.front(), type);
+    Value bias;
+    if (!terms.biases.empty())
+      bias = shaped(
+          builder, terms.biases.front(),
+          RankedTensorType::get(type.getDimSize(1), type.getElementType()));
     Location loc =
         FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()});
     auto added = MatMulAddOp::create(
-        builder, loc, product.getLhs(), product.getRhs(), addend,
-        /*bias=*/Value(), product.getTransposeLhs(), product.getTransposeRhs());
+        builder, loc, product.getLhs(), product.getRhs(), addend, bias,
+        product.getTransposeLhs(), product.getTransposeRhs());
     bool last = product == terms.products.back();
     copyWishes({last ? sum : product.getOperation(), product}, added);
     grown = added;
   }
-  sum.getResult().replaceAllUsesWith(asMatrix(builder, grown, sum.getType()));
+  sum.getResult().replaceAllUsesWith(shaped(builder, grown, sum.getType()));
 }
 
 bool fuse::addProducts(func::FuncOp function, Grouping &grouping, bool rounds) {

@@ -1,4 +1,5 @@
-"""stored_blocks.py DIR: integers from -1 to 1 for stored_blocks.mlir, so that all sums are exact."""
+"""stored_blocks.py DIR: integers from -1 to 1 for stored_blocks.mlir and stored_bias.mlir, so that all
+sums are exact."""
 import json
 import struct
 import sys
@@ -18,13 +19,17 @@ def npy(name, rows, columns, period):
 
 npy("x", 4, 1280, 1009)
 npy("y", 4, 8192, 2003)
-tensors, body = {}, b""
-for name, dtype, shape, data in [
+npy("r", 4, 8192, 1999)
+weights = [
     ("a", "F32", [1280], struct.pack("<1280f", *[1] * 1280)),
     ("w", "I8", [8192, 1280], numbers(8192 * 1280, 3001, "b")),
-]:
-    tensors[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
-    body += data
-head = json.dumps(tensors).encode()
-with open(sys.argv[1] + "/w.safetensors", "wb") as file:
-    file.write(struct.pack("<Q", len(head)) + head + body)
+    ("b", "F32", [8192], numbers(8192, 4093, "f")),
+]
+for path, count in ("w", 2), ("wb", 3):
+    tensors, body = {}, b""
+    for name, dtype, shape, data in weights[:count]:
+        tensors[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    head = json.dumps(tensors).encode()
+    with open("%s/%s.safetensors" % (sys.argv[1], path), "wb") as file:
+        file.write(struct.pack("<Q", len(head)) + head + body)
