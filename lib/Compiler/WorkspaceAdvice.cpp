@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "WorkspaceAdvice.h"
 #include "ckopt/CodeGen/Kernels.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/ByteSize.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
