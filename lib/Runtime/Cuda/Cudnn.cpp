@@ -264,16 +264,10 @@ std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
   int status = kernel->take(algorithm);
   if (status == 0)
     return kernel;
-  if (isGiven) {
-    error = "cuDNN has no such engine for it in " +
-            std::to_string(room.workspace) + " bytes of workspace (status " +
-            statusText(status, dnn.words) + ")";
-    return nullptr;
-  }
-  error = "cuDNN has no deterministic engine for it in " +
-          std::to_string(room.workspace) + " bytes of workspace (status " +
-          statusText(status, dnn.words);
-  if (!isAttention(desc.kind)) // its bytes are known beforehand
+  error = std::string("cuDNN has no ") + (isGiven ? "such" : "deterministic") +
+          " engine for it in " + std::to_string(room.workspace) +
+          " bytes of workspace (status " + statusText(status, dnn.words);
+  if (!isGiven && !isAttention(desc.kind)) // its bytes are known beforehand
     error += "; a larger " + ckopt::Setting("cuda-workspace") + " may help";
   error += ")";
   return nullptr;

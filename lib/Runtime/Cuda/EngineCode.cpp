@@ -43,10 +43,10 @@ ckrt_status Engine::findKernel(const KernelInfo &kernel) {
                     std::to_string(kernel.block));
   if (int bytes = dynamicBytes(kernel)) {
     result = cuda.funcSetAttribute(function, kMaxDynamicSharedBytes, bytes);
-    int less = codeCapability(report.compute_capability);
-    if (less == manifest.device.sm)
-      less = kLeastCapability;
-    if (result != kSuccess)
+    if (result != kSuccess) {
+      int less = codeCapability(report.compute_capability);
+      if (less == manifest.device.sm)
+        less = kLeastCapability;
       return failed("kernel " + kernel.symbol + " needs " +
                         std::to_string(bytes) + " bytes of shared memory" +
                         (manifest.device.sm > kLeastCapability
@@ -54,6 +54,7 @@ ckrt_status Engine::findKernel(const KernelInfo &kernel) {
                                    " makes code that needs less)"
                              : ""),
                     result);
+    }
   }
   functions.push_back(function);
   report.local_bytes = std::max<int64_t>(report.local_bytes, local);

@@ -35,14 +35,14 @@ std::string ckopt::runtime::cuda::lockKey(const PrimitiveDesc &desc,
       key += "_" + std::to_string(value);
   };
   const MatMulDesc &m = desc.matmul;
+  const AttentionDesc &a = desc.attention;
   if (desc.kind == PrimitiveKind::MatMul)
     add({m.aBatch[0], m.aBatch[1], m.aRow, m.aCol, m.bBatch[0], m.bBatch[1],
          m.bRow, m.bCol, m.cBatch[0], m.cBatch[1], m.cRow, m.cCol});
   else if (isConvolution(desc.kind))
     for (int64_t d = 0; d < desc.conv.rank; ++d)
       add({desc.conv.padsLo[d], desc.conv.padsHi[d], desc.conv.dilations[d]});
-  const AttentionDesc &a = desc.attention;
-  if (isAttention(desc.kind)) {
+  else if (isAttention(desc.kind)) {
     add({a.offset});
     for (const auto &strides :
          {a.q, a.k, a.v, a.o, a.grad, a.qGrad, a.kGrad, a.vGrad})

@@ -119,9 +119,8 @@ void CudaCode::print(llvm::raw_ostream &os) const {
      << " for sm_" << step.code.sm << ", driver " << step.code.oldestDriver
      << " or later; " << step.code.kernels.size() << " kernels, "
      << step.scalarLaunches.size()
-     << " not vectorized; products of f32 "
-        "operands by "
-     << precisionOf(manifest) << "\n";
+     << " not vectorized; products of f32 operands by " << precisionOf(manifest)
+     << "\n";
   llvm::MapVector<llvm::StringRef, int64_t> reasons;
   for (const ScalarLaunch &launch : step.scalarLaunches)
     ++reasons[launch.reason];

@@ -392,7 +392,7 @@ bool AttentionMatch::matchScores() {
   return !openRows && std::isfinite(scale);
 }
 
-bool AttentionMatch::matchProducts(std::string &reason) {
+bool AttentionMatch::matchProducts() {
   ArrayRef<int64_t> left = tensorType(first.getLhs()).getShape();
   ArrayRef<int64_t> right = tensorType(first.getRhs()).getShape();
   ArrayRef<int64_t> values = tensorType(second.getRhs()).getShape();
@@ -403,14 +403,6 @@ bool AttentionMatch::matchProducts(std::string &reason) {
       first.getType().getShape() != tensorType(second.getLhs()).getShape() ||
       all.back() < leastKeys)
     return false;
-  int64_t width = values[values.size() - (second.getTransposeRhs() ? 2 : 1)];
-  if (int64_t columns = std::max(left.back(), width);
-      mostColumns && columns > mostColumns) {
-    reason = "its heads have " + std::to_string(columns) +
-             " columns, and the target has attention of up to " +
-             std::to_string(mostColumns);
-    return false;
-  }
   if (first.getType() == scores)
     return true;
   // Sizes of 1 went: one key head of one sample is a matrix.
@@ -430,8 +422,16 @@ bool AttentionMatch::match(std::string &reason) {
       !(element.isF32() || element.isF64() || element.isBF16()) ||
       isStopped(softmax) || llvm::is_contained(scores.getShape(), 0))
     return false;
-  if (!matchWeights() || !matchScores() || !matchProducts(reason))
+  if (!matchWeights() || !matchScores() || !matchProducts())
     return false;
+  int64_t columns = std::max(tensorType(first.getLhs()).getShape().back(),
+                             second.getType().getShape().back());
+  if (mostColumns && columns > mostColumns) {
+    reason = "its heads have " + std::to_string(columns) +
+             " columns, and the target has attention of up to " +
+             std::to_string(mostColumns);
+    return false;
+  }
   if (llvm::any_of(biases, [&](Value bias) { return isTrained(bias); })) {
     reason = "a trained bias is added to the scores";
     return false;

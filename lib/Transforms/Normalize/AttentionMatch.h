@@ -82,7 +82,7 @@ private:
   bool matchWeights();
   bool matchScores();
   bool matchSelect(SelectOp op, mlir::Value &next);
-  bool matchProducts(std::string &reason);
+  bool matchProducts();
   /// Something that lowers scores: where conditions do not all hold, or in a
   /// way of its own, a bias.
   struct Lowering {

@@ -53,7 +53,6 @@ node("MatMul", "z", s, weight("c", 10, 10))
 save("own_product", *(helper.make_tensor_value_info(name, TensorProto.FLOAT, [6, 10]) for name in "xz"))
 
 
-
 def bias(name):
     values = np.linspace(-2, 2, WIDTH - 3, dtype=np.float32)[random.permutation(WIDTH - 3)]
     weights.append(numpy_helper.from_array(values, name + ".weight"))
